@@ -63,7 +63,8 @@ func BenchmarkWatch(b *testing.B) {
 		}
 		for _, watchers := range []int{1, 10, 100} {
 			b.Run(fmt.Sprintf("%s/watchers=%d", transport, watchers), func(b *testing.B) {
-				opts := WatchOptions{Shape: load.Shape{Watchers: watchers}, Pace: load.Pace{Rate: rate, Duration: time.Duration(b.N) * time.Second / rate}, Target: config}
+				opts := WatchOptions{Shape: load.Shape{Watchers: watchers},
+					Pace: load.Pace{Rate: rate, Duration: time.Duration(b.N) * time.Second / rate}, Target: config}
 				report, err := Watch(b.Context(), opts)
 				require.NoError(b, err)
 				load := report.Loads[0]

@@ -16,19 +16,28 @@ import (
 // TestInitialObjects has watchers get the objects that are there in each way that a client can.
 func TestInitialObjects(t *testing.T) {
 	for name, opts := range map[string]WatchOptions{
-		"list":                        {Shape: load.Shape{Initial: load.InitialList}, Transport: TransportTLS},
-		"list, decoded":               {Shape: load.Shape{Initial: load.InitialList, Decode: true}, Transport: TransportProcess},
-		"list of widgets, decoded":    {Shape: load.Shape{Initial: load.InitialList, Decode: true, Resource: "widgets"}, Transport: TransportProcess},
-		"list, compressed protobuf":   {Shape: load.Shape{Initial: load.InitialList, Encoding: "protobuf", Compress: true}, Transport: TransportTLS},
-		"stream":                      {Shape: load.Shape{Initial: load.InitialStream}, Transport: TransportTLS},
-		"stream, selected":            {Shape: load.Shape{Initial: load.InitialStream, Selectors: 2}, Transport: TransportProcess},
-		"stream, decoded protobuf":    {Shape: load.Shape{Initial: load.InitialStream, Encoding: "protobuf", Decode: true}, Transport: TransportProcess},
-		"stream of widgets, decoded":  {Shape: load.Shape{Initial: load.InitialStream, Decode: true, Resource: "widgets"}, Transport: TransportProcess},
-		"stream, compressed cbor":     {Shape: load.Shape{Initial: load.InitialStream, Encoding: "cbor", Compress: true}, Transport: TransportTLS},
-		"stream, compressed protobuf": {Shape: load.Shape{Initial: load.InitialStream, Encoding: "protobuf", Compress: true}, Transport: TransportProcess},
+		"list": {Shape: load.Shape{Initial: load.InitialList}, Transport: TransportTLS},
+		"list, decoded": {Shape: load.Shape{Initial: load.InitialList, Decode: true},
+			Transport: TransportProcess},
+		"list of widgets, decoded": {Shape: load.Shape{Initial: load.InitialList, Decode: true, Resource: "widgets"},
+			Transport: TransportProcess},
+		"list, compressed protobuf": {Shape: load.Shape{Initial: load.InitialList, Encoding: "protobuf",
+			Compress: true}, Transport: TransportTLS},
+		"stream": {Shape: load.Shape{Initial: load.InitialStream}, Transport: TransportTLS},
+		"stream, selected": {Shape: load.Shape{Initial: load.InitialStream, Selectors: 2},
+			Transport: TransportProcess},
+		"stream, decoded protobuf": {Shape: load.Shape{Initial: load.InitialStream, Encoding: "protobuf",
+			Decode: true}, Transport: TransportProcess},
+		"stream of widgets, decoded": {Shape: load.Shape{Initial: load.InitialStream, Decode: true,
+			Resource: "widgets"}, Transport: TransportProcess},
+		"stream, compressed cbor": {Shape: load.Shape{Initial: load.InitialStream, Encoding: "cbor",
+			Compress: true}, Transport: TransportTLS},
+		"stream, compressed protobuf": {Shape: load.Shape{Initial: load.InitialStream, Encoding: "protobuf",
+			Compress: true}, Transport: TransportProcess},
 	} {
 		t.Run(name, func(t *testing.T) {
-			opts.Watchers, opts.Writers, opts.Rate, opts.Duration, opts.Objects = small().Watchers, small().Writers, small().Rate, small().Duration, 30
+			opts.Watchers, opts.Writers, opts.Objects = small().Watchers, small().Writers, 30
+			opts.Rate, opts.Duration = small().Rate, small().Duration
 			report, err := Watch(t.Context(), opts)
 			require.NoError(t, err)
 			for _, load := range report.Loads {

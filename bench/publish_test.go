@@ -17,7 +17,8 @@ import (
 func TestPublish(t *testing.T) {
 	var said bytes.Buffer
 	opts := PublishOptions{
-		Folder: filepath.Join(t.TempDir(), "new"), Only: []string{results.PartMemory, results.PartMost, results.PartShares},
+		Folder:   filepath.Join(t.TempDir(), "new"),
+		Only:     []string{results.PartMemory, results.PartMost, results.PartShares},
 		Watchers: []int{2}, Many: 2, Most: []int{3}, Duration: 50 * time.Millisecond, Progress: &said,
 	}
 	require.NoError(t, Publish(t.Context(), opts))
@@ -26,7 +27,8 @@ func TestPublish(t *testing.T) {
 	var shares results.SharesReport
 	load := func() {
 		folder := results.Folder(opts.Folder)
-		require.NoError(t, errors.Join(folder.Load(results.PartMemory, &memory), folder.Load(results.PartMost, &most), folder.Load(results.PartShares, &shares)))
+		require.NoError(t, errors.Join(folder.Load(results.PartMemory, &memory), folder.Load(results.PartMost, &most),
+			folder.Load(results.PartShares, &shares)))
 	}
 	load()
 	assert.Equal(t, 3, most.Points[0].Value)

@@ -14,7 +14,8 @@ import (
 	"snowglobe.test/bench/startup"
 )
 
-var someMachine = measure.Machine{GOOS: "plan9", GOARCH: "arm", CPU: "abacus", GOMAXPROCS: 3, Go: "go1.26", Kubernetes: "v1.37.1"}
+var someMachine = measure.Machine{GOOS: "plan9", GOARCH: "arm", CPU: "abacus", GOMAXPROCS: 3, Go: "go1.26",
+	Kubernetes: "v1.37.1"}
 
 func someStartup() startup.Report {
 	ms := func(values ...time.Duration) measure.Timing {
@@ -26,7 +27,8 @@ func someStartup() startup.Report {
 	report := startup.Report{
 		Machine: someMachine, Store: measure.StoreMemory, Runs: 2,
 		Load: ms(100, 120), FirstBoot: ms(1000, 1200), FollowingBoot: ms(500, 600, 700), Stop: ms(10, 30),
-		Against: &startup.Comparison{Binaries: measure.Binaries{Folder: "bin", APIServer: "Kubernetes v1.37.1", Etcd: "etcd Version: 3.7.3"}},
+		Against: &startup.Comparison{Binaries: measure.Binaries{Folder: "bin", APIServer: "Kubernetes v1.37.1",
+			Etcd: "etcd Version: 3.7.3"}},
 	}
 	report.Against.Compare(&report, ms(2000, 2400), ms(1000))
 	return report
@@ -35,7 +37,8 @@ func someStartup() startup.Report {
 func someWatch() results.WatchReport {
 	latency := measure.Latency{Count: 40, Mean: 2e6, P50: 1e6, P90: 2e6, P99: 3e6, P999: 4e6, Max: 5e6}
 	load := results.WatchLoad{
-		Shape:               load.Shape{Encoding: "json", Store: measure.StoreMemory, Resource: "configmaps", Watchers: 2, Writers: 1, PayloadBytes: 256, StreamsPerConnection: 1, Namespaces: 1, Selectors: 1},
+		Shape: load.Shape{Encoding: "json", Store: measure.StoreMemory, Resource: "configmaps",
+			Watchers: 2, Writers: 1, PayloadBytes: 256, StreamsPerConnection: 1, Namespaces: 1, Selectors: 1},
 		Transport:           TransportProcess,
 		RateAsked:           10,
 		Rate:                9.5,
@@ -44,7 +47,8 @@ func someWatch() results.WatchReport {
 		DeliveriesPerSecond: 19.5,
 		Latency:             latency,
 		WriteLatency:        latency,
-		Server:              &measure.Usage{CPU: time.Second, CPUPerMillion: 25 * time.Second, AllocsPerDelivery: 12.5, BytesPerDelivery: 2048, MemoryPerWatch: 10_240},
+		Server: &measure.Usage{CPU: time.Second, CPUPerMillion: 25 * time.Second, AllocsPerDelivery: 12.5,
+			BytesPerDelivery: 2048, MemoryPerWatch: 10_240},
 	}
 	lossy := load
 	apart := *load.Server
@@ -122,16 +126,19 @@ watches restarted       0        0
 tls: fewer events arrived than were asked for. The machine was saturated, so the
 latencies are those of a growing queue: lower the rate or the number of watchers.
 `},
-		"sweep": {results.SweepReport{Machine: someMachine, Option: "watchers", Objective: 50 * time.Millisecond, Points: []results.SweepPoint{
-			{Value: 2, Transport: TransportProcess, Encoding: "json", Trials: 3, Best: &someWatch().Loads[0]}, {Value: 20, Transport: TransportProcess, Encoding: "json", Trials: 2},
-		}}, results.FormatText, `plan9/arm, 3 CPUs, go1.26, abacus, Kubernetes v1.37.1
+		"sweep": {results.SweepReport{Machine: someMachine, Option: "watchers", Objective: 50 * time.Millisecond,
+			Points: []results.SweepPoint{
+				{Value: 2, Transport: TransportProcess, Encoding: "json", Trials: 3, Best: &someWatch().Loads[0]},
+				{Value: 20, Transport: TransportProcess, Encoding: "json", Trials: 2},
+			}}, results.FormatText, `plan9/arm, 3 CPUs, go1.26, abacus, Kubernetes v1.37.1
 the highest rate at which p99 is at most 50ms
 
 transport  encoding  watchers  events/s  deliveries/s  p50  p99  p99.9  server's CPU/million  memory/watch
 process    json      2         10        19.5          1ms  3ms  4ms    25s                   10 KiB
 process    json      20        -         -             -    -    -      -                     -
 `},
-		"watch for benchstat": {results.WatchReport{Machine: someMachine, Loads: someWatch().Loads[:1]}, results.FormatBenchmark, `Unit events/s better=higher
+		"watch for benchstat": {results.WatchReport{Machine: someMachine, Loads: someWatch().Loads[:1]},
+			results.FormatBenchmark, `Unit events/s better=higher
 goos: plan9
 goarch: arm
 pkg: snowglobe.test/bench

@@ -54,8 +54,9 @@ func TestBetween(t *testing.T) {
 func TestWatchSweep(t *testing.T) {
 	var said bytes.Buffer
 	opts := SweepOptions{
-		WatchOptions: WatchOptions{Shape: load.Shape{Writers: 2}, Pace: load.Pace{Rate: 1000, Duration: 20 * time.Millisecond}, Transport: TransportProcess, Progress: &said},
-		Sweep:        Sweep{"watchers", []int{1, 3}}, Objective: measure.ShortestLatency,
+		WatchOptions: WatchOptions{Shape: load.Shape{Writers: 2}, Pace: load.Pace{Rate: 1000,
+			Duration: 20 * time.Millisecond}, Transport: TransportProcess, Progress: &said},
+		Sweep: Sweep{"watchers", []int{1, 3}}, Objective: measure.ShortestLatency,
 	}
 	report, err := WatchSweep(t.Context(), opts)
 	require.NoError(t, err)
@@ -66,7 +67,8 @@ func TestWatchSweep(t *testing.T) {
 		assert.Greater(t, point.Trials, 1, "lower rates are tried")
 	}
 	assert.Equal(t, attempts, strings.Count(said.String(), "process, json, 3 watchers: 1,000 events/s fails: p99 "))
-	assert.Len(t, slices.Collect(strings.Lines(said.String())), report.Points[0].Trials+report.Points[1].Trials, "a line for each trial: %s", said.String())
+	assert.Len(t, slices.Collect(strings.Lines(said.String())), report.Points[0].Trials+report.Points[1].Trials,
+		"a line for each trial: %s", said.String())
 	decodes(t, report)
 
 	for want, wrong := range map[string]SweepOptions{
@@ -84,8 +86,9 @@ func TestWatchSweep(t *testing.T) {
 func TestWatchSweepFinds(t *testing.T) {
 	var said bytes.Buffer
 	opts := SweepOptions{
-		WatchOptions: WatchOptions{Shape: load.Shape{Writers: 2}, Pace: load.Pace{Rate: 10, Duration: 100 * time.Millisecond}, Transport: TransportProcess, Stages: true, Progress: &said},
-		Sweep:        Sweep{"watchers", []int{1, 2}}, Objective: measure.LongestLatency,
+		WatchOptions: WatchOptions{Shape: load.Shape{Writers: 2}, Pace: load.Pace{Rate: 10,
+			Duration: 100 * time.Millisecond}, Transport: TransportProcess, Stages: true, Progress: &said},
+		Sweep: Sweep{"watchers", []int{1, 2}}, Objective: measure.LongestLatency,
 	}
 	report, err := WatchSweep(t.Context(), opts)
 	require.NoError(t, err)
@@ -94,7 +97,8 @@ func TestWatchSweepFinds(t *testing.T) {
 		require.NotNil(t, point.Best)
 		assert.Len(t, point.Best.Stages, len(stages))
 	}
-	assert.Contains(t, said.String(), fmt.Sprintf("process, json, 2 watchers: %s events/s ", results.Count(report.Points[0].Best.DeliveriesPerSecond/2)))
+	assert.Contains(t, said.String(), fmt.Sprintf("process, json, 2 watchers: %s events/s ",
+		results.Count(report.Points[0].Best.DeliveriesPerSecond/2)))
 	decodes(t, report)
 }
 
@@ -103,7 +107,10 @@ func TestSweepMeetsDefects(t *testing.T) {
 	cp := envtest.Start(t)
 	opts := SweepOptions{WatchOptions: small(), Sweep: Sweep{"watchers", []int{3}}}
 	opts.Target = cp.Config()
-	opts.Target.Wrap(editFirstWatch(func(number int, line string) (string, bool) { return pick(number == 7, "", line), false }))
+	opts.Target.Wrap(editFirstWatch(func(number int, line string) (string, bool) {
+		return pick(number == 7, "", line),
+			false
+	}))
 	_, err := WatchSweep(t.Context(), opts)
 	require.ErrorIs(t, err, ErrDelivery)
 	assert.ErrorContains(t, err, "watchers=3, json: ")

@@ -33,7 +33,8 @@ import (
 
 // small is a load that takes only a moment.
 func small() WatchOptions {
-	return WatchOptions{Shape: load.Shape{Watchers: 3, Writers: 2}, Pace: load.Pace{Rate: 1000, Duration: 21 * time.Millisecond}}
+	return WatchOptions{Shape: load.Shape{Watchers: 3, Writers: 2},
+		Pace: load.Pace{Rate: 1000, Duration: 21 * time.Millisecond}}
 }
 
 func TestWatchDeliversEverythingOnce(t *testing.T) {
@@ -48,7 +49,8 @@ func TestWatchDeliversEverythingOnce(t *testing.T) {
 		"leases":            {Shape: load.Shape{Resource: "leases", Encoding: "protobuf"}, Transport: TransportProcess},
 	} {
 		t.Run(name, func(t *testing.T) {
-			opts.Watchers, opts.Writers, opts.Rate, opts.Duration = small().Watchers, small().Writers, small().Rate, small().Duration
+			opts.Watchers, opts.Writers = small().Watchers, small().Writers
+			opts.Rate, opts.Duration = small().Rate, small().Duration
 			report, err := Watch(t.Context(), opts)
 			require.NoError(t, err)
 			var transports []string
@@ -59,12 +61,17 @@ func TestWatchDeliversEverythingOnce(t *testing.T) {
 			for _, load := range report.Loads {
 				assert.Equal(t, 21, load.Events, "%s: want 21 events for 3 watchers, got %+v", load.Transport, load)
 				assert.Equal(t, 63, load.Deliveries, "%s: want 21 events for 3 watchers, got %+v", load.Transport, load)
-				assert.Equal(t, int64(63), load.Latency.Count, "%s: want 21 events for 3 watchers, got %+v", load.Transport, load)
-				assert.Equal(t, int64(21), load.WriteLatency.Count, "%s: want 21 events for 3 watchers, got %+v", load.Transport, load)
-				assert.Equal(t, 0, load.Lost+load.Duplicates+load.Reordered+load.Foreign+load.Restarts, "%s: defects: %+v", load.Transport, load)
+				assert.Equal(t, int64(63), load.Latency.Count, "%s: want 21 events for 3 watchers, got %+v",
+					load.Transport, load)
+				assert.Equal(t, int64(21), load.WriteLatency.Count, "%s: want 21 events for 3 watchers, got %+v",
+					load.Transport, load)
+				assert.Equal(t, 0, load.Lost+load.Duplicates+load.Reordered+load.Foreign+load.Restarts,
+					"%s: defects: %+v", load.Transport, load)
 				assert.Greater(t, load.Latency.P50, time.Duration(0), "%s: not measured: %+v", load.Transport, load)
-				assert.GreaterOrEqual(t, load.Latency.Max, load.Latency.P50, "%s: not measured: %+v", load.Transport, load)
-				assert.Equal(t, load.Transport == TransportTLS, load.Server.Apart, "%s: %+v", load.Transport, load.Server)
+				assert.GreaterOrEqual(t, load.Latency.Max, load.Latency.P50, "%s: not measured: %+v", load.Transport,
+					load)
+				assert.Equal(t, load.Transport == TransportTLS, load.Server.Apart, "%s: %+v", load.Transport,
+					load.Server)
 				assert.Positive(t, load.Server.CPU, "%s: not measured: %+v", load.Transport, load.Server)
 				assert.Positive(t, load.Server.AllocsPerDelivery, "%s: not measured: %+v", load.Transport, load.Server)
 			}
@@ -111,11 +118,15 @@ func reportsDefects(t *testing.T, cp *envtest.ControlPlane, decode bool) {
 		want string
 		diff results.WatchLoad // how the result differs from that of an intact watch
 	}{
-		"lost":      {func(n int, line string) (string, bool) { return pick(n == 7, "", line), false }, "missed 1 of 21 events, the first of them number 8", results.WatchLoad{Lost: 1}},
-		"last lost": {func(n int, line string) (string, bool) { return pick(n == 20, "", line), false }, "missed 1 of 21 events, the first of them number 21", results.WatchLoad{Lost: 1}},
-		"repeated":  {func(n int, line string) (string, bool) { return pick(n == 7, line+line, line), false }, "saw 1 events again", results.WatchLoad{Duplicates: 1}},
-		"swapped":   {swap(), "saw 1 events after a newer one of the same object", results.WatchLoad{Reordered: 1}},
-		"cut":       {func(n int, line string) (string, bool) { return line, n == 7 }, "", results.WatchLoad{Restarts: 1}},
+		"lost": {func(n int, line string) (string, bool) { return pick(n == 7, "", line), false },
+			"missed 1 of 21 events, the first of them number 8", results.WatchLoad{Lost: 1}},
+		"last lost": {func(n int, line string) (string, bool) { return pick(n == 20, "", line), false },
+			"missed 1 of 21 events, the first of them number 21", results.WatchLoad{Lost: 1}},
+		"repeated": {func(n int, line string) (string, bool) { return pick(n == 7, line+line, line), false },
+			"saw 1 events again", results.WatchLoad{Duplicates: 1}},
+		"swapped": {swap(), "saw 1 events after a newer one of the same object", results.WatchLoad{Reordered: 1}},
+		"cut": {func(n int, line string) (string, bool) { return line, n == 7 }, "",
+			results.WatchLoad{Restarts: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := small()
@@ -126,7 +137,9 @@ func reportsDefects(t *testing.T, cp *envtest.ControlPlane, decode bool) {
 			opts.Target.Wrap(editFirstWatch(test.edit))
 			report, err := Watch(t.Context(), opts)
 			require.False(t, test.want == "" && err != nil, err)
-			assert.False(t, test.want != "" && (!errors.Is(err, ErrDelivery) || !strings.Contains(err.Error(), "1 of 3 watchers") || !strings.Contains(err.Error(), test.want)), "want an ErrDelivery of one watcher with %q, got %v", test.want, err)
+			assert.False(t, test.want != "" && (!errors.Is(err, ErrDelivery) ||
+				!strings.Contains(err.Error(), "1 of 3 watchers") || !strings.Contains(err.Error(), test.want)),
+				"want an ErrDelivery of one watcher with %q, got %v", test.want, err)
 			require.Len(t, report.Loads, 1, "the report of a broken load is missing: %+v", report)
 			got := report.Loads[0]
 			assert.Equal(t, test.diff.Lost, got.Lost, "got %+v, want %+v", got, test.diff)
@@ -144,12 +157,14 @@ func nothingLeft(t *testing.T, config *rest.Config) {
 	objects, err := client.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	for _, object := range objects.Items {
-		assert.False(t, strings.HasPrefix(object.Namespace, "bench-watch-"), "ConfigMap %s/%s is left", object.Namespace, object.Name)
+		assert.False(t, strings.HasPrefix(object.Namespace, "bench-watch-"), "ConfigMap %s/%s is left",
+			object.Namespace, object.Name)
 	}
 	namespaces, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	for _, namespace := range namespaces.Items {
-		assert.False(t, strings.HasPrefix(namespace.Name, "bench-watch-") && namespace.DeletionTimestamp == nil, "namespace %s is left", namespace.Name)
+		assert.False(t, strings.HasPrefix(namespace.Name, "bench-watch-") && namespace.DeletionTimestamp == nil,
+			"namespace %s is left", namespace.Name)
 	}
 }
 
@@ -158,7 +173,8 @@ func TestWatchSaysWhatWentWrong(t *testing.T) {
 	opts := small()
 	opts.Target = cp.Config(envtest.User("jane"))
 	_, err := Watch(t.Context(), opts)
-	assert.False(t, !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "creating a namespace"), "a user without rights: %v", err)
+	assert.False(t, !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "creating a namespace"),
+		"a user without rights: %v", err)
 	ctx, cancel := context.WithCancel(t.Context())
 	opts.Target = cp.Config()
 	opts.Duration = time.Hour
@@ -177,32 +193,39 @@ func TestWatchRefuses(t *testing.T) {
 	for want, opts := range map[string]WatchOptions{
 		"-1 watchers":                 {Shape: load.Shape{Watchers: -1}},
 		"-1 writers: give at least 1": {Shape: load.Shape{Writers: -1}},
-		"3 writers are too few for 2 namespaces with 2 selectors": {Shape: load.Shape{Writers: 3, Namespaces: 2, Selectors: 2}},
-		`resource "pod" is unknown; did you mean pods?`:           {Shape: load.Shape{Resource: "pod"}},
-		"there is no protobuf of widgets":                         {Shape: load.Shape{Resource: "widgets", Encoding: "protobuf"}},
-		"all must be positive":                                    {Pace: load.Pace{Rate: -5}},
-		"less than one event":                                     {Pace: load.Pace{Rate: 0.001}},
-		"payload of -1 bytes":                                     {Shape: load.Shape{PayloadBytes: -1}},
-		"more than 4294967296 deliveries":                         {Shape: load.Shape{Watchers: 100_000}, Pace: load.Pace{Rate: 1e6}},
-		`encoding "xml" is unknown`:                               {Shape: load.Shape{Encoding: "xml"}},
-		"client-go decodes no CBOR":                               {Shape: load.Shape{Encoding: "cbor", Decode: true}},
-		`transport "pigeon" is unknown`:                           {Transport: "pigeon"},
-		`store "disk" is unknown`:                                 {Shape: load.Shape{Store: "disk"}},
-		"has its own transport and store":                         {Shape: load.Shape{Store: measure.StoreMemory}, Target: &rest.Config{}},
-		"for 10s, with -1ns to drain:":                            {Pace: load.Pace{Drain: -1}},
-		"a share of 1.1 of the watchers":                          {Pace: load.Pace{Slow: 1.1}},
-		"1 slow and 1 stalled of 2 watchers":                      {Shape: load.Shape{Watchers: 2}, Pace: load.Pace{Slow: 0.5, Stalled: 0.5}},
-		"baselines end no watch":                                  {Pace: load.Pace{Slow: 0.5}, Baselines: true},
-		"10 servers: give a number from 1 to 9":                   {Shape: load.Shape{Servers: 10}},
-		"stages are measured of one":                              {Shape: load.Shape{Servers: 2}, Stages: true},
-		`initial objects "all": use none, list or stream`:         {Shape: load.Shape{Initial: "all"}},
-		"-1 objects: give a number from 1 to 1000000":             {Shape: load.Shape{Objects: -1}},
-		"baselines know nothing of initial objects":               {Shape: load.Shape{Objects: 1}, Transport: BaselineStore},
-		"compresses lists and streaming lists alone":              {Shape: load.Shape{Compress: true}},
-		"leave out either compression or decoding":                {Shape: load.Shape{Compress: true, Initial: load.InitialList, Decode: true}},
+		"3 writers are too few for 2 namespaces with 2 " +
+			"selectors": {Shape: load.Shape{Writers: 3, Namespaces: 2, Selectors: 2}},
+		`resource "pod" is unknown; did you mean pods?`: {Shape: load.Shape{Resource: "pod"}},
+		"there is no protobuf of widgets": {Shape: load.Shape{Resource: "widgets",
+			Encoding: "protobuf"}},
+		"all must be positive": {Pace: load.Pace{Rate: -5}},
+		"less than one event":  {Pace: load.Pace{Rate: 0.001}},
+		"payload of -1 bytes":  {Shape: load.Shape{PayloadBytes: -1}},
+		"more than 4294967296 deliveries": {Shape: load.Shape{Watchers: 100_000},
+			Pace: load.Pace{Rate: 1e6}},
+		`encoding "xml" is unknown`:     {Shape: load.Shape{Encoding: "xml"}},
+		"client-go decodes no CBOR":     {Shape: load.Shape{Encoding: "cbor", Decode: true}},
+		`transport "pigeon" is unknown`: {Transport: "pigeon"},
+		`store "disk" is unknown`:       {Shape: load.Shape{Store: "disk"}},
+		"has its own transport and store": {Shape: load.Shape{Store: measure.StoreMemory},
+			Target: &rest.Config{}},
+		"for 10s, with -1ns to drain:":   {Pace: load.Pace{Drain: -1}},
+		"a share of 1.1 of the watchers": {Pace: load.Pace{Slow: 1.1}},
+		"1 slow and 1 stalled of 2 watchers": {Shape: load.Shape{Watchers: 2},
+			Pace: load.Pace{Slow: 0.5, Stalled: 0.5}},
+		"baselines end no watch":                          {Pace: load.Pace{Slow: 0.5}, Baselines: true},
+		"10 servers: give a number from 1 to 9":           {Shape: load.Shape{Servers: 10}},
+		"stages are measured of one":                      {Shape: load.Shape{Servers: 2}, Stages: true},
+		`initial objects "all": use none, list or stream`: {Shape: load.Shape{Initial: "all"}},
+		"-1 objects: give a number from 1 to 1000000":     {Shape: load.Shape{Objects: -1}},
+		"baselines know nothing of initial objects":       {Shape: load.Shape{Objects: 1}, Transport: BaselineStore},
+		"compresses lists and streaming lists alone":      {Shape: load.Shape{Compress: true}},
+		"leave out either compression or decoding": {Shape: load.Shape{Compress: true, Initial: load.InitialList,
+			Decode: true}},
 	} {
 		_, err := Watch(t.Context(), opts)
-		assert.False(t, err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "bench watch: "), "%+v: want %q, got %v", opts, want, err)
+		assert.False(t, err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "bench watch: "), "%+v: want %q, got %v", opts, want, err)
 	}
 }
 

@@ -30,7 +30,8 @@ func TestPageIsFresh(t *testing.T) {
 	}
 	committed, err := os.ReadFile(page)
 	require.NoError(t, err)
-	assert.Empty(t, cmp.Diff(string(committed), fresh), "%s is stale; run: go test ./conformance -run TestPageIsFresh -update", page)
+	assert.Empty(t, cmp.Diff(string(committed), fresh), "%s is stale; run: go test ./conformance -run "+
+		"TestPageIsFresh -update", page)
 }
 
 func TestCasesAreWellFormed(t *testing.T) {

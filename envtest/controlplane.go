@@ -120,7 +120,8 @@ func newControlPlane(cfg *config) *ControlPlane {
 		cp.servers = append(cp.servers, newServer(cp, index))
 	}
 	faults := fault.Config{
-		Seed: cfg.seed, Names: fault.Names{"server": cp.serverNames()}, Impossible: cfg.impossible(), Trace: cp.recorder,
+		Seed: cfg.seed, Names: fault.Names{"server": cp.serverNames()}, Impossible: cfg.impossible(),
+		Trace: cp.recorder,
 	}
 	if cp.virtual && !cfg.noLatency {
 		cp.latency = virtualtime.NewLatency(cfg.seed)

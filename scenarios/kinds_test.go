@@ -36,7 +36,8 @@ func TestWordsDecideNothing(t *testing.T) {
 		"an unfired rule": {&servers.UnfiredError{Where: plain.Error(), Rule: fault.Rule{}}, explore.ScriptFailed},
 		"a verdict":       {&checks.BrokenError{Report: checkers.Report{}}, explore.Broken},
 	} {
-		wrapped := errors.Join(&engine.Failure{Script: "x.txtar", Line: 3, Command: "await", Err: fmt.Errorf("not in time: %w", c.err)}, errors.New("and more"))
+		wrapped := errors.Join(&engine.Failure{Script: "x.txtar", Line: 3, Command: "await",
+			Err: fmt.Errorf("not in time: %w", c.err)}, errors.New("and more"))
 		failure := worker.FailureOf(wrapped)
 		assert.True(t, failure != nil && failure.Kind == c.want, "%s: %+v, want %s", name, failure, c.want)
 	}
@@ -57,10 +58,12 @@ func TestWordsDecideNoCause(t *testing.T) {
 			return &engine.Failure{Text: "list pods", Err: fmt.Errorf("%s: %w", words, context.DeadlineExceeded)}
 		},
 		"a command that is refused": func(words string) error {
-			return &engine.Failure{Text: "list pods", Err: fmt.Errorf("%s: %w", words, apierrors.NewUnauthorized(words))}
+			return &engine.Failure{Text: "list pods",
+				Err: fmt.Errorf("%s: %w", words, apierrors.NewUnauthorized(words))}
 		},
 		"a hook": func(words string) error {
-			return &process.CrashError{Err: fmt.Errorf("%s: %w", words, &process.SiteError{Site: "hook/a", Err: errors.New(words)})}
+			return &process.CrashError{Err: fmt.Errorf("%s: %w", words,
+				&process.SiteError{Site: "hook/a", Err: errors.New(words)})}
 		},
 		"a panic": func(words string) error {
 			return &process.CrashError{Err: &process.SiteError{Site: "example.com/a.F", Err: errors.New(words)}}
@@ -76,8 +79,10 @@ func TestWordsDecideNoCause(t *testing.T) {
 	for name, cause := range causes {
 		failure := worker.FailureOf(cause("it took 3 tries"))
 		for other, cause := range causes {
-			assert.Equal(t, name == other, failure.Same(worker.FailureOf(cause("something else"))), "%s and %s, in other words", name, other)
-			assert.Equal(t, name == other, failure.Same(worker.FailureOf(cause("it took 3 tries"))), "%s and %s, in the same words", name, other)
+			assert.Equal(t, name == other, failure.Same(worker.FailureOf(cause("something else"))),
+				"%s and %s, in other words", name, other)
+			assert.Equal(t, name == other, failure.Same(worker.FailureOf(cause("it took 3 tries"))),
+				"%s and %s, in the same words", name, other)
 		}
 	}
 }

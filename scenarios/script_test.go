@@ -26,71 +26,110 @@ func TestCommands(t *testing.T) { Test(t, "testdata") }
 // message that says where and what.
 func TestMistakes(t *testing.T) {
 	for name, c := range map[string]struct{ script, want string }{
-		"renamed command":           {"elect one default/lease", `x.txtar:1: the command "elect" is called "candidate" now`},
-		"unknown command":           {"strat", `x.txtar:1: unknown command "strat"; did you mean start?`},
-		"testscript's stop":         {"# Hello.\nstop\n", "x.txtar:2: stop: it ends the script here; write shutdown"},
-		"no server":                 {"expect / 200", "x.txtar:1: expect: no API server is running"},
-		"wrong arguments":           {"expect /healthz", "x.txtar:1: expect: wrong arguments (usage: expect [-H HEADER]... PATH CODE [REGEXP])"},
-		"negated mistake":           {"! expect /healthz", "x.txtar:1: expect: wrong arguments"},
-		"unknown flag":              {"start --holds x", "x.txtar:1: start: unknown flag: --holds (usage: start "},
-		"flags without --":          {"start feature", `x.txtar:1: start: wrong arguments: "feature"; flags of kube-apiserver come after --`},
-		"no status code":            {"expect / ok", `"ok" is not an HTTP status code`},
-		"no regular expression":     {"expect / 200 '('", "missing closing )"},
-		"no duration":               {"advance soon", `"soon" is not a duration like 10m`},
-		"time back":                 {"advance -- -1s", `"-1s" is not a duration`},
-		"no delay":                  {"delay hook/x by=soon", `x.txtar:1: delay: wrong arguments: "delay hook/x by=soon": column 14: `},
+		"renamed command": {"elect one default/lease",
+			`x.txtar:1: the command "elect" is called "candidate" now`},
+		"unknown command":   {"strat", `x.txtar:1: unknown command "strat"; did you mean start?`},
+		"testscript's stop": {"# Hello.\nstop\n", "x.txtar:2: stop: it ends the script here; write shutdown"},
+		"no server":         {"expect / 200", "x.txtar:1: expect: no API server is running"},
+		"wrong arguments": {"expect /healthz", "x.txtar:1: expect: wrong arguments (usage: expect [-H " +
+			"HEADER]... PATH CODE [REGEXP])"},
+		"negated mistake": {"! expect /healthz", "x.txtar:1: expect: wrong arguments"},
+		"unknown flag":    {"start --holds x", "x.txtar:1: start: unknown flag: --holds (usage: start "},
+		"flags without --": {"start feature",
+			`x.txtar:1: start: wrong arguments: "feature"; flags of kube-apiserver come after --`},
+		"no status code":        {"expect / ok", `"ok" is not an HTTP status code`},
+		"no regular expression": {"expect / 200 '('", "missing closing )"},
+		"no duration":           {"advance soon", `"soon" is not a duration like 10m`},
+		"time back":             {"advance -- -1s", `"-1s" is not a duration`},
+		"no delay": {"delay hook/x by=soon",
+			`x.txtar:1: delay: wrong arguments: "delay hook/x by=soon": column 14: `},
 		"no point":                  {"hold", "x.txtar:1: hold: wrong arguments (usage: hold POINT"},
 		"no such point":             {"start\nfail store/putt with=unavailable", `did you mean store/put?`},
 		"no such event":             {"start\nwatch all pods\nnext all CREATED", `no event is of type "CREATED"`},
 		"eventually what":           {"eventually gett pods a", `unknown command "gett"; did you mean get?`},
 		"consistently for how long": {"consistently ready", "say for how long, as in --for 5s"},
 		"repeat how often":          {"repeat ready", "say how often, as in --times 100"},
-		"no such fake":              {"fake admision a.example.com", `no kind of fake is called "admision"; did you mean admission?`},
-		"a fake twice":              {"fake audit a.example.com\nfake audit a.example.com", "there is a fake at a.example.com already"},
-		"no fake there":             {"fake audit a.example.com\ncalls b.example.com", `there is no fake at "b.example.com"; did you mean a.example.com?`},
-		"two answers":               {"fake audit a.example.com a.yaml\n-- a.yaml --\n- {status: 503, break: true}\n", "x.txtar:4: a.yaml: answer 1: it can have one of status, break and answer"},
-		"no answer":                 {"fake audit a.example.com a.yaml\n-- a.yaml --\n- {state: 503}\n", `unknown field "state"`},
-		"not its answer":            {"fake token-review a.example.com a.yaml\n-- a.yaml --\n- {answer: {allowed: true}}\n", `answer 1: error unmarshaling JSON: while decoding JSON: json: unknown field "allowed"`},
-		"two things at once":        {"start\ncontroller a pods a.yaml\n-- a.yaml --\n- {patch: {}, delete: true}\n", "a.yaml: rule 1: it needs exactly one of patch, status, apply, finalize and delete"},
-		"no such media type":        {"start\naccept protobuff", `no media type is called "protobuff"; did you mean protobuf?`},
-		"no such controller":        {"start\nkube-controller-manager deploymnet", `kube-controller-manager has no controller "deploymnet"; did you mean deployment?`},
-		"controllers twice":         {"start\nkube-controller-manager job\nkube-controller-manager job", "x.txtar:3: kube-controller-manager: there is a kube-controller-manager already; end it with: kube-controller-manager --stop"},
-		"stop and crash":            {"start\nkube-scheduler --stop --crash", "it can have one of --stop and --crash"},
-		"stop one controller":       {"start\nkube-controller-manager --stop job", `"job"; what ends, ends as a whole`},
-		"nodes twice":               {"start\nnodes\nnodes", "x.txtar:3: nodes: there are nodes already; end them with: nodes --stop"},
-		"no node":                   {"start\nnodes --count 0", "there can't be 0 nodes"},
-		"no such fate":              {"start\nnodes a.yaml\n-- a.yaml --\n- {readyIn: 10s}\n", `x.txtar:5: a.yaml: unknown field "readyIn"`},
-		"time back on a node":       {"start\nnodes a.yaml\n-- a.yaml --\n- {runs: -1m}\n", `a.yaml: row 1: -1m0s is not a time that passes`},
-		"no such Pod":               {"start\nnodes a.yaml\n-- a.yaml --\n- {when: {metadata: {name: snow}}, never: true}\n", `after the last command: x.txtar:2: row 1 matched no Pod; remove it, or fix its "when"`},
-		"no tokens":                 {"fake audit a.example.com\nissue-token a.example.com jane", "a.example.com issues no tokens; a fake of the kind oidc does"},
-		"no such key":               {"fake oidc a.example.com\nissue-token --key forgd a.example.com jane", `no key is called "forgd"; did you mean forged?`},
-		"no keys":                   {"fake audit a.example.com\nrotate-key a.example.com", "a.example.com has no keys; fakes of the kinds oidc and kms do"},
-		"cut twice":                 {"fake audit a.example.com\ncut a.example.com\ncut a.example.com", "x.txtar:3: cut: wrong arguments: a.example.com is cut off already"},
-		"not cut":                   {"fake audit a.example.com\nheal a.example.com", "x.txtar:2: heal: wrong arguments: a.example.com is not cut off"},
-		"no such call":              {"fake kms a.example.com a.yaml\n-- a.yaml --\n- {when: {call: sign}, status: 503}\n", `answer 1: no call is "sign"; there are status, encrypt and decrypt`},
-		"not its call":              {"fake kms a.example.com a.yaml\n-- a.yaml --\n- {answer: {healthz: bad}}\n", "needs when: {call: status}"},
-		"no time between":           {"fake kubelet a.example.com a.yaml\n-- a.yaml --\n- {answer: {logs: [a], every: 0s}}\n", "every is a time above 0"},
-		"no bytes":                  {"fake konnectivity a.example.com a.yaml\n-- a.yaml --\n- {answer: {breakAfter: 0}}\n", "breakAfter is a number of bytes above 0"},
-		"nothing to open":           {"fake audit a.example.com\nopen a.example.com", "no answer of a.example.com holds anything"},
-		"no header":                 {"start\nrequest -H Accept GET /version", `"Accept" is not a header like 'Accept: application/json'`},
-		"no validity":               {"start\nas certificate soon jane", `"soon" is not a duration like 1h`},
-		"which server":              {"start --servers 2\ncrash", "which server? There are apiserver-0, apiserver-1"},
-		"wrong server":              {"start --servers 2\ncrash apiserver-2", `no server is called "apiserver-2"`},
-		"no such store":             {"start --store memroy", `did you mean memory?`},
-		"real store":                {"start --store embedded", `needs sockets, and so real time; run the script with --real-time`},
-		"nothing to remove":         {"hold hook/x\nremove-rule hold store/put", `x.txtar:2: remove-rule: wrong arguments: no rule begins with "hold store/put"; the rules of the script are: "hold hook/x"`},
-		"never fired":               {"fail store/put resource=pods with=unavailable\nstart\nshutdown", `x.txtar:3: shutdown: x.txtar:1: the rule "fail store/put resource=pods with=unavailable" never fired`},
-		"removed, never fired":      {"start\nfail store/put resource=pods with=unavailable\nremove-rule fail", `x.txtar:3: remove-rule: x.txtar:2: the rule "fail store/put resource=pods with=unavailable" never fired`},
-		"never fired until end":     {"start\nfail store/put resource=pods with=unavailable\n", `after the last command: x.txtar:2: the rule`},
-		"empty note":                {"note", "note: wrong arguments"},
-		"negated advance":           {"! advance 1s", "advance: it cannot be expected to fail; leave out the !"},
-		"unknown condition":         {"[sunny] start", "this package has [virtual]"},
-		"unknown phase":             {"start\nawait hook crd-informer-synced done\n", `a hook can't be awaited to "done"`},
-		"not held":                  {"hold hook/crd-informer-synced\nstart\nrelease hook/crd-informer-sync\n", "did you mean hook/crd-informer-synced?"},
-		"held for ever":             {"hold hook/crd-informer-synced\nstart\nready\n", "hooks that are held: crd-informer-synced"},
-		"check red for ever":        {"hold hook/crd-informer-synced\nstart\nawait check poststarthook/crd-informer-synced ok\n", "is still failing: not within 1m0s; hooks that are held: crd-informer-synced"},
-		"relative path":             {"start\nrequest GET healthz\n", `the path "healthz" does not begin with /`},
-		"missing file":              {"start\napply no-such.yaml\n", "x.txtar:2: there is no file no-such.yaml in the script"},
+		"no such fake": {"fake admision a.example.com",
+			`no kind of fake is called "admision"; did you mean admission?`},
+		"a fake twice": {"fake audit a.example.com\nfake audit a.example.com",
+			"there is a fake at a.example.com already"},
+		"no fake there": {"fake audit a.example.com\ncalls b.example.com",
+			`there is no fake at "b.example.com"; did you mean a.example.com?`},
+		"two answers": {"fake audit a.example.com a.yaml\n-- a.yaml --\n- {status: 503, break: true}\n",
+			"x.txtar:4: a.yaml: answer 1: it can have one of status, break and answer"},
+		"no answer": {"fake audit a.example.com a.yaml\n-- a.yaml --\n- {state: 503}\n",
+			`unknown field "state"`},
+		"not its answer": {"fake token-review a.example.com a.yaml\n-- a.yaml --\n- {answer: {allowed: true}}\n",
+			`answer 1: error unmarshaling JSON: while decoding JSON: json: unknown field "allowed"`},
+		"two things at once": {"start\ncontroller a pods a.yaml\n-- a.yaml --\n- {patch: {}, delete: true}\n",
+			"a.yaml: rule 1: it needs exactly one of patch, status, apply, finalize and delete"},
+		"no such media type": {"start\naccept protobuff",
+			`no media type is called "protobuff"; did you mean protobuf?`},
+		"no such controller": {"start\nkube-controller-manager deploymnet",
+			`kube-controller-manager has no controller "deploymnet"; did you mean deployment?`},
+		"controllers twice": {"start\nkube-controller-manager job\nkube-controller-manager job",
+			"x.txtar:3: kube-controller-manager: there is a kube-controller-manager already; end it with: " +
+				"kube-controller-manager --stop"},
+		"stop and crash":      {"start\nkube-scheduler --stop --crash", "it can have one of --stop and --crash"},
+		"stop one controller": {"start\nkube-controller-manager --stop job", `"job"; what ends, ends as a whole`},
+		"nodes twice": {"start\nnodes\nnodes", "x.txtar:3: nodes: there are nodes already; end them with: " +
+			"nodes --stop"},
+		"no node": {"start\nnodes --count 0", "there can't be 0 nodes"},
+		"no such fate": {"start\nnodes a.yaml\n-- a.yaml --\n- {readyIn: 10s}\n",
+			`x.txtar:5: a.yaml: unknown field "readyIn"`},
+		"time back on a node": {"start\nnodes a.yaml\n-- a.yaml --\n- {runs: -1m}\n",
+			`a.yaml: row 1: -1m0s is not a time that passes`},
+		"no such Pod": {"start\nnodes a.yaml\n-- a.yaml --\n- {when: {metadata: {name: snow}}, " +
+			"never: true}\n", `after the last command: x.txtar:2: row 1 matched no Pod; remove it, or fix its "when"`},
+		"no tokens": {"fake audit a.example.com\nissue-token a.example.com jane",
+			"a.example.com issues no tokens; a fake of the kind oidc does"},
+		"no such key": {"fake oidc a.example.com\nissue-token --key forgd a.example.com jane",
+			`no key is called "forgd"; did you mean forged?`},
+		"no keys": {"fake audit a.example.com\nrotate-key a.example.com",
+			"a.example.com has no keys; fakes of the kinds oidc and kms do"},
+		"cut twice": {"fake audit a.example.com\ncut a.example.com\ncut a.example.com",
+			"x.txtar:3: cut: wrong arguments: a.example.com is cut off already"},
+		"not cut": {"fake audit a.example.com\nheal a.example.com",
+			"x.txtar:2: heal: wrong arguments: a.example.com is not cut off"},
+		"no such call": {"fake kms a.example.com a.yaml\n-- a.yaml --\n- {when: {call: sign}, status: 503}\n",
+			`answer 1: no call is "sign"; there are status, encrypt and decrypt`},
+		"not its call": {"fake kms a.example.com a.yaml\n-- a.yaml --\n- {answer: {healthz: bad}}\n",
+			"needs when: {call: status}"},
+		"no time between": {"fake kubelet a.example.com a.yaml\n-- a.yaml --\n- {answer: {logs: [a], " +
+			"every: 0s}}\n", "every is a time above 0"},
+		"no bytes": {"fake konnectivity a.example.com a.yaml\n-- a.yaml --\n- {answer: {breakAfter: 0}}\n",
+			"breakAfter is a number of bytes above 0"},
+		"nothing to open": {"fake audit a.example.com\nopen a.example.com",
+			"no answer of a.example.com holds anything"},
+		"no header": {"start\nrequest -H Accept GET /version",
+			`"Accept" is not a header like 'Accept: application/json'`},
+		"no validity":   {"start\nas certificate soon jane", `"soon" is not a duration like 1h`},
+		"which server":  {"start --servers 2\ncrash", "which server? There are apiserver-0, apiserver-1"},
+		"wrong server":  {"start --servers 2\ncrash apiserver-2", `no server is called "apiserver-2"`},
+		"no such store": {"start --store memroy", `did you mean memory?`},
+		"real store": {"start --store embedded",
+			`needs sockets, and so real time; run the script with --real-time`},
+		"nothing to remove": {"hold hook/x\nremove-rule hold store/put",
+			`x.txtar:2: remove-rule: wrong arguments: no rule begins with "hold store/put"; the rules of the script are: "hold hook/x"`},
+		"never fired": {"fail store/put resource=pods with=unavailable\nstart\nshutdown",
+			`x.txtar:3: shutdown: x.txtar:1: the rule "fail store/put resource=pods with=unavailable" never fired`},
+		"removed, never fired": {"start\nfail store/put resource=pods with=unavailable\nremove-rule fail",
+			`x.txtar:3: remove-rule: x.txtar:2: the rule "fail store/put resource=pods with=unavailable" never fired`},
+		"never fired until end": {"start\nfail store/put resource=pods with=unavailable\n",
+			`after the last command: x.txtar:2: the rule`},
+		"empty note":        {"note", "note: wrong arguments"},
+		"negated advance":   {"! advance 1s", "advance: it cannot be expected to fail; leave out the !"},
+		"unknown condition": {"[sunny] start", "this package has [virtual]"},
+		"unknown phase":     {"start\nawait hook crd-informer-synced done\n", `a hook can't be awaited to "done"`},
+		"not held": {"hold hook/crd-informer-synced\nstart\nrelease hook/crd-informer-sync\n",
+			"did you mean hook/crd-informer-synced?"},
+		"held for ever": {"hold hook/crd-informer-synced\nstart\nready\n",
+			"hooks that are held: crd-informer-synced"},
+		"check red for ever": {"hold hook/crd-informer-synced\nstart\nawait check " +
+			"poststarthook/crd-informer-synced ok\n", "is still failing: not within 1m0s; hooks that are held: " +
+			"crd-informer-synced"},
+		"relative path": {"start\nrequest GET healthz\n", `the path "healthz" does not begin with /`},
+		"missing file":  {"start\napply no-such.yaml\n", "x.txtar:2: there is no file no-such.yaml in the script"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,7 +171,8 @@ func TestInterrupted(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	result := Run(ctx, asserting("advance 5s\n"), Options{RealTime: true})
-	assert.True(t, result.Status == Failed && strings.Contains(result.Err.Error(), "interrupted") && time.Since(began) <= 4*time.Second, "%s after %s: %v", result.Status, time.Since(began), result.Err)
+	assert.True(t, result.Status == Failed && strings.Contains(result.Err.Error(), "interrupted") &&
+		time.Since(began) <= 4*time.Second, "%s after %s: %v", result.Status, time.Since(began), result.Err)
 }
 
 // TestInterruptedAdvance interrupts a script that lets much time pass: the rest does not pass.
@@ -205,7 +245,8 @@ func TestFind(t *testing.T) {
 // TestStoryOfRestart has a server start again, which begins no new control plane, and then
 // all of them, which does.
 func TestStoryOfRestart(t *testing.T) {
-	text := "start\n[virtual] note one\nshutdown apiserver-0\nrestart apiserver-0\nnote two\nready\nrestart\nnote three\nready\n"
+	text := "start\n[virtual] note one\nshutdown apiserver-0\nrestart apiserver-0\nnote two\nready\nrestart\nnote " +
+		"three\nready\n"
 	result := Run(t.Context(), scriptOf(text), Options{})
 	require.NoError(t, result.Err)
 	planes := map[string]string{}
@@ -215,7 +256,8 @@ func TestStoryOfRestart(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"one": "server-1", "> restart apiserver-0": "server-1", "two": "server-1", "> restart": "server-2", "three": "server-2",
+		"one": "server-1", "> restart apiserver-0": "server-1", "two": "server-1", "> restart": "server-2",
+		"three": "server-2",
 	} {
 		assert.Equal(t, want, planes[text], "which control plane %q is said of", text)
 	}
@@ -225,7 +267,8 @@ func TestStoryOfRestart(t *testing.T) {
 // it can't renew its lease.
 func TestCandidateHearsOtherAnswers(t *testing.T) {
 	of := scriptOf("start\ncandidate one demo\nnext one LEADING\nnext one LOST\n")
-	mutated, err := of.Mutate(script.Mutation{Name: "no renewal", Answer: &script.OtherAnswer{From: http.StatusOK, To: http.StatusServiceUnavailable}})
+	mutated, err := of.Mutate(script.Mutation{Name: "no renewal",
+		Answer: &script.OtherAnswer{From: http.StatusOK, To: http.StatusServiceUnavailable}})
 	require.NoError(t, err)
 	assert.NoError(t, Run(t.Context(), mutated, Options{}).Err)
 }

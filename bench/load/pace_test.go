@@ -11,8 +11,9 @@ func TestPaces(t *testing.T) {
 		opts Options
 		want []pace
 	}{
-		"none":          {Options{Shape: Shape{Watchers: 2}}, []pace{paceFull, paceFull}},
-		"both":          {Options{Shape: Shape{Watchers: 4}, Pace: Pace{Slow: 0.25, Stalled: 0.5}}, []pace{paceFull, paceSlow, paceStalled, paceStalled}},
+		"none": {Options{Shape: Shape{Watchers: 2}}, []pace{paceFull, paceFull}},
+		"both": {Options{Shape: Shape{Watchers: 4}, Pace: Pace{Slow: 0.25, Stalled: 0.5}},
+			[]pace{paceFull, paceSlow, paceStalled, paceStalled}},
 		"less than one": {Options{Shape: Shape{Watchers: 2}, Pace: Pace{Slow: 0.1}}, []pace{paceFull, paceFull}},
 	} {
 		var paces []pace

@@ -52,7 +52,8 @@ func TestPublishedPage(t *testing.T) {
 		{Value: 10, Transport: load.Stock, Encoding: "cbor", Best: ran(10, 200)},
 	}}
 	stages := ran(1000, 10)
-	stages.Transport, stages.Stages = load.TransportTLS, []load.Stage{{Name: "commit", Latency: measure.Latency{P50: 20 * time.Microsecond, P99: time.Millisecond}}}
+	stages.Transport, stages.Stages = load.TransportTLS, []load.Stage{{Name: "commit",
+		Latency: measure.Latency{P50: 20 * time.Microsecond, P99: time.Millisecond}}}
 	memory := ran(10_000, 1)
 	memory.Transport = load.Stock
 	parts := map[string]any{
@@ -69,7 +70,8 @@ func TestPublishedPage(t *testing.T) {
 			{Value: 100_000, Transport: load.TransportProcess, Best: ran(100_000, 0.4)},
 			{Value: 200_000, Transport: load.TransportProcess},
 		}},
-		PartShares: SharesReport{Loads: []SharesLoad{{*stages, []measure.CPUShare{{Part: "HTTP/2 and TLS", Self: 0.55, Total: 0.61}}}}},
+		PartShares: SharesReport{Loads: []SharesLoad{{*stages,
+			[]measure.CPUShare{{Part: "HTTP/2 and TLS", Self: 0.55, Total: 0.61}}}}},
 	}
 	folder := Folder(t.TempDir())
 	require.NoError(t, os.Mkdir(folder.data(), 0o755))
@@ -85,7 +87,8 @@ func TestPublishedPage(t *testing.T) {
 	}
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
-	assert.Equal(t, string(want), string(page), "if it should be so, run: go test ./bench/results -run TestPublishedPage -update")
+	assert.Equal(t, string(want), string(page), "if it should be so, run: go test ./bench/results -run "+
+		"TestPublishedPage -update")
 	plot, err := os.ReadFile(filepath.Join(folder.data(), "json.svg"))
 	require.NoError(t, err)
 	assert.Contains(t, string(plot), "<svg")
@@ -112,7 +115,8 @@ func TestPerformanceIsFresh(t *testing.T) {
 		require.NoError(t, err)
 		got, err := os.ReadFile(filepath.Join(string(docs), name))
 		require.NoError(t, err)
-		assert.Equal(t, string(want), string(got), "%s is stale; run: go run ./cmd/snowglobe bench publish docs --keep", name)
+		assert.Equal(t, string(want), string(got), "%s is stale; run: go run ./cmd/snowglobe bench publish docs --keep",
+			name)
 	}
 }
 
@@ -120,9 +124,11 @@ func TestPerformanceIsFresh(t *testing.T) {
 func TestPublishManyAlone(t *testing.T) {
 	folder := Folder(t.TempDir())
 	require.NoError(t, os.Mkdir(folder.data(), 0o755))
-	require.NoError(t, folder.Keep(PartMany, SweepReport{Option: "watchers", Objective: time.Second, Points: []SweepPoint{
-		{Value: 5, Transport: load.TransportProcess, Encoding: "json", Best: &WatchLoad{Shape: load.Shape{Watchers: 5}, DeliveriesPerSecond: 40}},
-	}}))
+	require.NoError(t, folder.Keep(PartMany, SweepReport{Option: "watchers", Objective: time.Second,
+		Points: []SweepPoint{
+			{Value: 5, Transport: load.TransportProcess, Encoding: "json",
+				Best: &WatchLoad{Shape: load.Shape{Watchers: 5}, DeliveriesPerSecond: 40}},
+		}}))
 	require.NoError(t, folder.Write())
 	page, err := os.ReadFile(folder.Page())
 	require.NoError(t, err)
@@ -130,7 +136,8 @@ func TestPublishManyAlone(t *testing.T) {
 }
 
 func TestCount(t *testing.T) {
-	for n, want := range map[float64]string{0.4: "0.4", 12.34: "12.3", 999: "999", 1000: "1,000", 12_345: "12,300", 98_765: "98,800", 999_600: "1,000,000"} {
+	for n, want := range map[float64]string{0.4: "0.4", 12.34: "12.3", 999: "999", 1000: "1,000", 12_345: "12,300",
+		98_765: "98,800", 999_600: "1,000,000"} {
 		assert.Equal(t, want, Count(n))
 	}
 }

@@ -24,13 +24,16 @@ var repository = filepath.Join("..", "..")
 var listening = map[string][]string{
 	"bench/load/definition.go": {"`snowglobe bench watch --resource converted-widgets`"},
 	"bench/baseline/http2.go":  {"`snowglobe bench watch --transport http2`, or `--baselines`"},
-	"cmd/snowglobe/etcd.go":    {"`snowglobe etcd`", "`snowglobe etcd --listen unix://FILE`", "`snowglobe etcd --client-cert-auth`"},
+	"cmd/snowglobe/etcd.go": {"`snowglobe etcd`", "`snowglobe etcd --listen unix://FILE`",
+		"`snowglobe etcd --client-cert-auth`"},
 	"cmd/snowglobe/etcdmain/etcdmain.go": {
-		"`etcd` of `snowglobe assets`", "`etcd` of `snowglobe assets`, with `unix://` URLs", "`etcd` of `snowglobe assets`, `--client-cert-auth`",
+		"`etcd` of `snowglobe assets`", "`etcd` of `snowglobe assets`, with `unix://` URLs",
+		"`etcd` of `snowglobe assets`, `--client-cert-auth`",
 	},
-	"cmd/snowglobe/etcdmain/flags.go":          nil, // says where, for the former
-	"cmd/snowglobe/serve.go":                   {"`snowglobe serve`"},
-	"envtest/serve/listener.go":                {"a control plane of `envtest`, `WithListener`", "`snowglobe up`", "`controllerruntime/envtest.Environment`"},
+	"cmd/snowglobe/etcdmain/flags.go": nil, // says where, for the former
+	"cmd/snowglobe/serve.go":          {"`snowglobe serve`"},
+	"envtest/serve/listener.go": {"a control plane of `envtest`, `WithListener`", "`snowglobe up`",
+		"`controllerruntime/envtest.Environment`"},
 	"envtest/sim/seeds/search.go":              {"`snowglobe test --seeds`"},
 	"envtest/storage/cluster/member.go":        {"the `cluster` store"},
 	"envtest/storage/cluster/relay.go":         {"the `cluster` store"},
@@ -52,7 +55,8 @@ func TestListening(t *testing.T) {
 	}
 	for path, listens := range found {
 		_, known := listening[path]
-		assert.True(t, known || !listens, "%s listens: who can connect? Add it to the table in docs/limits.md, to TestWhoCanConnect and to the list above", path)
+		assert.True(t, known || !listens, "%s listens: who can connect? Add it to the table in docs/limits.md, to "+
+			"TestWhoCanConnect and to the list above", path)
 	}
 	for path, rows := range listening {
 		assert.True(t, found[path], "%s does not listen any more", path)
@@ -75,8 +79,10 @@ func opens(n ast.Node) bool {
 			return false
 		}
 		of, _ := called.X.(*ast.Ident)
-		return strings.HasPrefix(called.Sel.Name, "Listen") && called.Sel.IsExported() && len(n.Args) > 0 && (of == nil || !slices.Contains(harmless, of.Name)) ||
-			of != nil && of.Name == "httptest" && slices.Contains([]string{"NewServer", "NewTLSServer", "NewUnstartedServer"}, called.Sel.Name)
+		return strings.HasPrefix(called.Sel.Name, "Listen") && called.Sel.IsExported() && len(n.Args) > 0 &&
+			(of == nil || !slices.Contains(harmless, of.Name)) ||
+			of != nil && of.Name == "httptest" && slices.Contains([]string{"NewServer", "NewTLSServer",
+				"NewUnstartedServer"}, called.Sel.Name)
 	case *ast.AssignStmt:
 		return slices.ContainsFunc(n.Lhs, func(to ast.Expr) bool {
 			field, ok := to.(*ast.SelectorExpr)
@@ -132,7 +138,8 @@ func TestAllFakes(t *testing.T) {
 			if f.Recv != nil {
 				call = f.Name.Name // of a value that listFakes has made
 			}
-			assert.True(t, regexp.MustCompile(`[.\t ]`+regexp.QuoteMeta(call)+`\(`).Match(runs), "%s of fakes/%s takes a listener: who can connect? Run it in listFakes", call, path)
+			assert.True(t, regexp.MustCompile(`[.\t ]`+regexp.QuoteMeta(call)+`\(`).Match(runs),
+				"%s of fakes/%s takes a listener: who can connect? Run it in listFakes", call, path)
 		}
 	}
 	assert.Greater(t, found, 10)

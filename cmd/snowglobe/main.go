@@ -102,7 +102,8 @@ store, in virtual time if you like, with control over its hooks and caches.
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("{{.Version}}")
-	root.AddCommand(newRun(), newExplore(), newScenario(), newTest(), newUp(), newServe(), newConformance(), benchmain.New(benchmain.Exits{Failed: failed, VerdictIf: verdictIf}), newEtcd(), newAssets(), newRelease(), newPoints(), newTrace(), newVersion())
+	root.AddCommand(newRun(), newExplore(), newScenario(), newTest(), newUp(), newServe(), newConformance(),
+		benchmain.New(benchmain.Exits{Failed: failed, VerdictIf: verdictIf}), newEtcd(), newAssets(), newRelease(), newPoints(), newTrace(), newVersion())
 	return root
 }
 

@@ -194,13 +194,15 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 		return nil, fmt.Errorf("start chain: %w", err)
 	}
 	c := &Chain{
-		cfg: cfg, polling: upstream.NewOpenAPIPolling(), renewals: upstream.NewRenewals(), quota: upstream.NewQuotaDrain(),
+		cfg: cfg, polling: upstream.NewOpenAPIPolling(), renewals: upstream.NewRenewals(),
+		quota:           upstream.NewQuotaDrain(),
 		autoregistering: upstream.NewAutoregistration(), killed: make(chan struct{}),
 	}
 	c.life, c.endLife = context.WithCancelCause(context.Background())
 	effects := edge.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: c.crash}
 	if cfg.Faults != nil {
-		c.injector, c.ending = edge.NewInjector(cfg.Faults, cfg.Server, effects), edge.NewInjector(cfg.Faults, cfg.Server, effects)
+		c.injector = edge.NewInjector(cfg.Faults, cfg.Server, effects)
+		c.ending = edge.NewInjector(cfg.Faults, cfg.Server, effects)
 	}
 	c.requests, c.egress = inject.NewRequests(cfg.Trace, c.injector), inject.NewEgress(c.injector)
 	clients, assembled := process.OwnStoreClients(), false

@@ -19,7 +19,8 @@ import (
 
 // preread reads the certificates that upstream loads only when there is something to leave behind.
 func preread(run *options.ServerRunOptions) error {
-	serving, kubelet, ca := run.SecureServing.ServerCert.CertKey, run.KubeletConfig.TLSClientConfig, run.Authentication.RequestHeader.ClientCAFile
+	serving, kubelet, ca := run.SecureServing.ServerCert.CertKey, run.KubeletConfig.TLSClientConfig,
+		run.Authentication.RequestHeader.ClientCAFile
 	type named struct {
 		flag  string
 		files []string // of a certificate and its key, or of authorities

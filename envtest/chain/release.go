@@ -188,6 +188,7 @@ func (c *Chain) awaitStoreClients() {
 			return strings.HasPrefix(check.Name(), "etcd") && check.Check(nil) != nil
 		}), nil
 	}
+	// What has not connected by then is left behind; the error of the stop names its goroutines.
 	_ = wait.PollUntilContextTimeout(context.Background(), bootPollInterval, finishTimeout, true, connected)
 }
 

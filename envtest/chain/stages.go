@@ -55,7 +55,9 @@ func (c *Chain) enter(ctx context.Context, name string, do func() error) error {
 		c.cfg.Trace.Record(trace.Stage{Name: name, Phase: trace.End, Err: err})
 		return err
 	}
-	err := edge.Execute(ctx, c.injector, func() fault.Operation { return fault.Operation{Point: fault.StagePoint + name} }, edge.Ways[error]{
+	err := edge.Execute(ctx, c.injector, func() fault.Operation {
+		return fault.Operation{Point: fault.StagePoint + name}
+	}, edge.Ways[error]{
 		Proceed: func() error { return traced(do) },
 		Fail:    func(err error) error { return traced(func() error { return err }) },
 	})

@@ -23,11 +23,13 @@ func TestParse(t *testing.T) {
 	for text, want := range map[string]Rule{
 		"fail store/put resource=configmaps name=default/a nth=2 with=unavailable": {
 			Action: Action{Kind: Fail, With: Unavailable},
-			Match:  Match{Point: "store/put", Resource: "configmaps", Namespace: "default", Name: "a", Nth: Range{2, 2}},
+			Match: Match{Point: "store/put", Resource: "configmaps", Namespace: "default", Name: "a",
+				Nth: Range{2, 2}},
 		},
 		"lose-reply http/update resource=leases.coordination.k8s.io caller=system:apiserver times=1": {
 			Action: Action{Kind: LoseReply},
-			Match:  Match{Point: "http/update", Resource: "leases.coordination.k8s.io", Caller: "system:apiserver", Times: 1},
+			Match: Match{Point: "http/update", Resource: "leases.coordination.k8s.io", Caller: "system:apiserver",
+				Times: 1},
 		},
 		"delay store/watch-event verb=put resource=pods probability=0.2 by=3s optional": {
 			Action: Action{Kind: Delay, By: 3 * time.Second}, Optional: true,
@@ -35,11 +37,13 @@ func TestParse(t *testing.T) {
 		},
 		`hold store/put caller="a#b"`: {Action: Action{Kind: Hold}, Match: Match{Point: "store/put", Caller: "a#b"}},
 		"hold store/put until=1h":     {Action: Action{Kind: Hold}, Match: Match{Point: "store/put", Until: time.Hour}},
-		"hold store/put until=1h40m":  {Action: Action{Kind: Hold}, Match: Match{Point: "store/put", Until: 100 * time.Minute}},
-		"hold store/put until=10s":    {Action: Action{Kind: Hold}, Match: Match{Point: "store/put", Until: 10 * time.Second}},
-		"hold hook/start-*":           {Action: Action{Kind: Hold}, Match: Match{Point: "hook/start-*"}},
-		"hold hook/rbac/bootstrap*":   {Action: Action{Kind: Hold}, Match: Match{Point: "hook/rbac/bootstrap*"}},
-		"freeze cache/pods at=1200":   {Action: Action{Kind: Freeze, At: 1200}, Match: Match{Point: "cache/pods"}},
+		"hold store/put until=1h40m": {Action: Action{Kind: Hold},
+			Match: Match{Point: "store/put", Until: 100 * time.Minute}},
+		"hold store/put until=10s": {Action: Action{Kind: Hold},
+			Match: Match{Point: "store/put", Until: 10 * time.Second}},
+		"hold hook/start-*":         {Action: Action{Kind: Hold}, Match: Match{Point: "hook/start-*"}},
+		"hold hook/rbac/bootstrap*": {Action: Action{Kind: Hold}, Match: Match{Point: "hook/rbac/bootstrap*"}},
+		"freeze cache/pods at=1200": {Action: Action{Kind: Freeze, At: 1200}, Match: Match{Point: "cache/pods"}},
 		"drop store/* namespace=kube-system key=/registry/pods/ nth=2..5 every=3 after=5s for=30s": {
 			Action: Action{Kind: Drop},
 			Match: Match{
@@ -50,7 +54,8 @@ func TestParse(t *testing.T) {
 		`fail http/create phase=after server=alpha caller="Jane \"J\" Doe # 1" nth=3.. until=1m30s with=503 retry-after=2s`: {
 			Action: Action{Kind: Fail, With: ServiceUnavailable, RetryAfter: 2 * time.Second},
 			Match: Match{
-				Point: "http/create", Phase: After, Server: "alpha", Caller: `Jane "J" Doe # 1`, Nth: Range{First: 3}, Until: 90 * time.Second,
+				Point: "http/create", Phase: After, Server: "alpha", Caller: `Jane "J" Doe # 1`, Nth: Range{First: 3},
+				Until: 90 * time.Second,
 			},
 		},
 	} {
@@ -72,42 +77,46 @@ func TestParseAnyOrder(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string][]string{
-		"":                                          {"column 1: there is no rule"},
-		" # nothing":                                {"column 1: there is no rule"},
-		"hold a\nhold b":                            {"a rule is one line"},
-		"fall store/put":                            {`column 1: unknown action "fall"; did you mean fail?`},
-		"name=x":                                    {"column 1: a rule begins with an action: hold, delay"},
-		"hold":                                      {"column 5: after the action comes a point"},
-		"hold name=x":                               {"column 5: after the action comes a point"},
-		"hold store/pu":                             {`column 6: unknown point "store/pu"; did you mean store/put?`},
-		"hold stroe/put":                            {"did you mean store/put?"},
-		"hold store":                                {`unknown point "store"`},
-		"hold */put":                                {`unknown point "*/put"`},
-		"hold st=re/put":                            {"column 5: after the action comes a point"},
-		"hold weather/sunny":                        {`unknown point "weather/sunny"; there are`},
-		"hold hook/crd-infromer-synced":             {"did you mean hook/crd-informer-synced?"},
-		"hold hook/nothing-*":                       {`unknown point "hook/nothing-*"`},
-		"hold cache/pod":                            {"did you mean cache/pods?"},
-		"hold egress/custer":                        {"did you mean egress/cluster?"},
-		"hold http/updaet":                          {"did you mean http/update?"},
-		"hold informer/pods verb=lst":               {`column 20: unknown verb "lst" at informer/pods; did you mean list?`},
-		"hold store/put verb=put":                   {"operations at store/put have no verb of their own"},
-		"hold http/get verb=get":                    {"operations at http/get have no verb of their own"},
-		"hold http/get resource=pod/status":         {`column 15: unknown resource "pod"; did you mean pods?`},
-		"hold store/put resource=configmap":         {`column 16: unknown resource "configmap"; did you mean configmaps?`},
-		"hold store/put resource=secrets":           {`unknown resource "secrets"; there is pods, configmaps or leases.coordination.k8s.io`},
-		"hold store/put server=gamma":               {`unknown server "gamma"; there is alpha or beta`},
-		"hold http/get phase=aftr":                  {`unknown phase "aftr"; did you mean after?`},
-		"hold store/put phase=after":                {"there is no phase after at store/put"},
-		"hold hook/crd-informer-synced name=a":      {"operations at hook/crd-informer-synced carry no name"},
-		"hold store/lease-grant namespace=a":        {"carry no namespace"},
-		"hold cache/pods caller=a":                  {"column 17: operations at cache/pods carry no caller"},
-		"duplicate store/range":                     {"column 1: duplicate means nothing at store/range; there is cancel, compact"},
-		"duplicate http/get phase=after":            {"duplicate means nothing at http/get"},
-		"fail informer/pods verb=sync with=500":     {"fail means nothing at informer/pods; there is crash, delay, drop or hold"},
-		"fail store/put":                            {"column 1: fail at store/put needs with=; there is leader-changed, no-leader"},
-		"fail store/put with=unavailabel":           {`column 16: unknown error "unavailabel"; did you mean unavailable?`},
-		"fail store/put with=503":                   {"column 16: 503 is no error of store/put; there is leader-changed"},
+		"":                                     {"column 1: there is no rule"},
+		" # nothing":                           {"column 1: there is no rule"},
+		"hold a\nhold b":                       {"a rule is one line"},
+		"fall store/put":                       {`column 1: unknown action "fall"; did you mean fail?`},
+		"name=x":                               {"column 1: a rule begins with an action: hold, delay"},
+		"hold":                                 {"column 5: after the action comes a point"},
+		"hold name=x":                          {"column 5: after the action comes a point"},
+		"hold store/pu":                        {`column 6: unknown point "store/pu"; did you mean store/put?`},
+		"hold stroe/put":                       {"did you mean store/put?"},
+		"hold store":                           {`unknown point "store"`},
+		"hold */put":                           {`unknown point "*/put"`},
+		"hold st=re/put":                       {"column 5: after the action comes a point"},
+		"hold weather/sunny":                   {`unknown point "weather/sunny"; there are`},
+		"hold hook/crd-infromer-synced":        {"did you mean hook/crd-informer-synced?"},
+		"hold hook/nothing-*":                  {`unknown point "hook/nothing-*"`},
+		"hold cache/pod":                       {"did you mean cache/pods?"},
+		"hold egress/custer":                   {"did you mean egress/cluster?"},
+		"hold http/updaet":                     {"did you mean http/update?"},
+		"hold informer/pods verb=lst":          {`column 20: unknown verb "lst" at informer/pods; did you mean list?`},
+		"hold store/put verb=put":              {"operations at store/put have no verb of their own"},
+		"hold http/get verb=get":               {"operations at http/get have no verb of their own"},
+		"hold http/get resource=pod/status":    {`column 15: unknown resource "pod"; did you mean pods?`},
+		"hold store/put resource=configmap":    {`column 16: unknown resource "configmap"; did you mean configmaps?`},
+		"hold store/put resource=secrets":      {`unknown resource "secrets"; there is pods, configmaps or leases.coordination.k8s.io`},
+		"hold store/put server=gamma":          {`unknown server "gamma"; there is alpha or beta`},
+		"hold http/get phase=aftr":             {`unknown phase "aftr"; did you mean after?`},
+		"hold store/put phase=after":           {"there is no phase after at store/put"},
+		"hold hook/crd-informer-synced name=a": {"operations at hook/crd-informer-synced carry no name"},
+		"hold store/lease-grant namespace=a":   {"carry no namespace"},
+		"hold cache/pods caller=a":             {"column 17: operations at cache/pods carry no caller"},
+		"duplicate store/range": {"column 1: duplicate means nothing at store/range; there is " +
+			"cancel, compact"},
+		"duplicate http/get phase=after": {"duplicate means nothing at http/get"},
+		"fail informer/pods verb=sync with=500": {"fail means nothing at informer/pods; there is crash, delay, " +
+			"drop or hold"},
+		"fail store/put": {"column 1: fail at store/put needs with=; there is " +
+			"leader-changed, no-leader"},
+		"fail store/put with=unavailabel": {`column 16: unknown error "unavailabel"; did you mean unavailable?`},
+		"fail store/put with=503": {"column 16: 503 is no error of store/put; there is " +
+			"leader-changed"},
 		"fail store/put with=compacted":             {"compacted is no error of store/put"},
 		"lose-reply http/update with=refused":       {"refused is no error of http/update; there is 410, 429"},
 		"hold store/put with=503":                   {"with= is for fail or lose-reply, not for hold"},
@@ -156,7 +165,8 @@ func TestParseRefuses(t *testing.T) {
 		"fail client name=client-1 with=reset": {`unknown point "client"`},
 		// All at once.
 		"fail store/put nth=0 by=x with=500": {"column 16: nth=", "column 22: by="},
-		"fall store/pu resource=pod":         {"column 1: unknown action", "column 6: unknown point", "column 15: unknown resource"},
+		"fall store/pu resource=pod": {"column 1: unknown action", "column 6: unknown point",
+			"column 15: unknown resource"},
 	} {
 		_, err := Parse(text, known)
 		if !assert.Error(t, err, text) {
@@ -186,7 +196,8 @@ func TestValidateRefuses(t *testing.T) {
 		"probability= is a number above": {Action: Action{Kind: Hold}, Match: point(Match{Probability: -0.5})},
 		"for= is a time above 0":         {Action: Action{Kind: Hold}, Match: point(Match{For: -1})},
 		"has a character that no point":  {Action: Action{Kind: Hold}, Match: Match{Point: "hook/a b"}},
-		"carry no name":                  {Action: Action{Kind: Hold}, Match: Match{Point: "store/lease-grant", Namespace: "a", Name: "b"}},
+		"carry no name": {Action: Action{Kind: Hold},
+			Match: Match{Point: "store/lease-grant", Namespace: "a", Name: "b"}},
 	} {
 		assert.ErrorContains(t, rule.Validate(nil), want)
 	}
@@ -199,14 +210,16 @@ func TestPlan(t *testing.T) {
 	assert.Equal(t, "hold hook/start-*\nfail store/put times=1 with=no-leader\n", plan.String())
 	assert.NoError(t, plan.Validate(known))
 
-	_, err = ParsePlan("plan.txt", "hold store/put\nfall store/put\n\tfail store/pu with=unavailable nth=0\nhöld store/put\n", known)
+	_, err = ParsePlan("plan.txt", "hold store/put\nfall store/put\n\tfail store/pu with=unavailable nth=0\nhöld "+
+		"store/put\n", known)
 	assert.EqualError(t, err, `plan.txt:2:1: unknown action "fall"; did you mean fail?
 plan.txt:3:33: nth= is a number from 1 on, or a range such as 2..5 or 2.., not "0"
 plan.txt:4:1: unknown action "höld"; did you mean hold?`)
 	var where *SyntaxError
 	assert.ErrorAs(t, err, &where)
 
-	bad := Plan{{Action: Action{Kind: Hold}, Match: Match{Point: "x/y"}}, {Action: Action{Kind: "shake"}, Match: Match{Point: "store/put"}}}
+	bad := Plan{{Action: Action{Kind: Hold}, Match: Match{Point: "x/y"}},
+		{Action: Action{Kind: "shake"}, Match: Match{Point: "store/put"}}}
 	assert.ErrorContains(t, bad.Validate(nil), "x/y")
 	assert.ErrorContains(t, bad.Validate(nil), "shake")
 }
@@ -227,7 +240,8 @@ func FuzzParsePlan(f *testing.F) {
 	for _, k := range Points() {
 		f.Add(k.Example)
 	}
-	f.Add("hold store/put caller=\"a \\\"b\\\"\\x00\\xff\" key=\"/# é\" # x\n\nfail http/get nth=2.. every=3 probability=1e-7 after=1ns until=2562047h with=429 retry-after=1s optional")
+	f.Add("hold store/put caller=\"a \\\"b\\\"\\x00\\xff\" key=\"/# é\" # x\n\nfail http/get nth=2.. every=3 " +
+		"probability=1e-7 after=1ns until=2562047h with=429 retry-after=1s optional")
 	f.Fuzz(func(t *testing.T, text string) {
 		plan, err := ParsePlan("plan", text, nil)
 		if err != nil {

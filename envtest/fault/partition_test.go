@@ -81,7 +81,10 @@ func TestPartitionsOverlap(t *testing.T) {
 	recorder := trace.NewRecorder("alpha", 0)
 	s := setOf(t, Config{Trace: recorder}, "partition store")
 	var got []told
-	stop := s.OnPartition(t.Context(), toStore, func(partitioned bool) { got = append(got, told{partitioned: partitioned}) })
+	stop := s.OnPartition(t.Context(), toStore, func(partitioned bool) {
+		got = append(got,
+			told{partitioned: partitioned})
+	})
 	_, err := s.Add(parsed(t, "partition store server=a"))
 	require.NoError(t, err)
 	rules := s.Rules()
@@ -102,7 +105,8 @@ func TestPartitionsOverlap(t *testing.T) {
 		assert.Equal(t, "a", f.Server)
 		recorded = append(recorded, string(f.Phase)+" "+f.Rule)
 	}
-	assert.Equal(t, []string{"held partition store", "held partition store server=a", "released partition store", "released partition store server=a"}, recorded)
+	assert.Equal(t, []string{"held partition store", "held partition store server=a", "released partition store",
+		"released partition store server=a"}, recorded)
 }
 
 // TestPartitionIsClosed heals with the set.

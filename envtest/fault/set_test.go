@@ -63,7 +63,8 @@ func TestAtWithoutRules(t *testing.T) {
 }
 
 func TestDecision(t *testing.T) {
-	s := setOf(t, Config{}, "fail store/put resource=configmaps with=leader-changed times=2", "crash store/put name=a", "drop store/*")
+	s := setOf(t, Config{}, "fail store/put resource=configmaps with=leader-changed times=2", "crash store/put name=a",
+		"drop store/*")
 	for i, want := range []ActionKind{Fail, Fail, Crash, Crash} {
 		d := at(t, s, put)
 		assert.Equal(t, want, d.Kind, "operation %d", i)
@@ -84,7 +85,8 @@ func TestDecision(t *testing.T) {
 
 // A rule fires only where its action means something, however wide its match.
 func TestWideRulesFireWhereTheyMeanSomething(t *testing.T) {
-	s := setOf(t, Config{}, "fail store/* with=compacted", "fail informer/* with=500", "fail http/* phase=after with=503")
+	s := setOf(t, Config{}, "fail store/* with=compacted", "fail informer/* with=500",
+		"fail http/* phase=after with=503")
 	for op, want := range map[Operation]ActionKind{
 		{Point: "store/list"}:                     Fail,
 		{Point: "store/put"}:                      Pass, // a write can't ask for an old revision
@@ -101,7 +103,8 @@ func TestWideRulesFireWhereTheyMeanSomething(t *testing.T) {
 
 func TestAtRefusesUnknownPoints(t *testing.T) {
 	s := setOf(t, Config{}, "drop store/*")
-	for _, op := range []Operation{{}, {Point: "store"}, {Point: "store/"}, {Point: "store/putt"}, {Point: "informer/pods", Verb: "lists"}, {Point: "store/put", Phase: After}} {
+	for _, op := range []Operation{{}, {Point: "store"}, {Point: "store/"}, {Point: "store/putt"},
+		{Point: "informer/pods", Verb: "lists"}, {Point: "store/put", Phase: After}} {
 		_, err := s.At(t.Context(), func() Operation { return op })
 		assert.ErrorContains(t, err, "not in the catalogue", op)
 	}
@@ -176,7 +179,8 @@ func TestProbability(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 1))
 		return func(Operation) bool { return r.Float64() < 0.3 }
 	}
-	assert.NotEqual(t, outcomes(never, stream()), outcomes(sometimes, stream()), "this test can't tell a stream from a hash")
+	assert.NotEqual(t, outcomes(never, stream()), outcomes(sometimes, stream()),
+		"this test can't tell a stream from a hash")
 }
 
 func TestProbabilityIsOne(t *testing.T) {
@@ -194,14 +198,16 @@ func TestProbabilityIsOne(t *testing.T) {
 
 func TestWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := setOf(t, Config{}, "drop store/put after=5s for=30s", "crash store/put until=2s", "cancel store/put after=1h")
+		s := setOf(t, Config{}, "drop store/put after=5s for=30s", "crash store/put until=2s",
+			"cancel store/put after=1h")
 		got := map[time.Duration]ActionKind{}
 		start := time.Now()
 		for _, d := range []time.Duration{0, 2, 5, 34, 35, 3599, 3600} {
 			time.Sleep(d*time.Second - time.Since(start))
 			got[d] = at(t, s, put).Kind
 		}
-		assert.Equal(t, map[time.Duration]ActionKind{0: Crash, 2: Pass, 5: Drop, 34: Drop, 35: Pass, 3599: Pass, 3600: Cancel}, got)
+		assert.Equal(t, map[time.Duration]ActionKind{0: Crash, 2: Pass, 5: Drop, 34: Drop, 35: Pass, 3599: Pass,
+			3600: Cancel}, got)
 	})
 }
 
@@ -209,7 +215,8 @@ func TestWindows(t *testing.T) {
 // with their rule, and with the set.
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := setOf(t, Config{}, "delay store/put by=3s", "delay store/put by=1m", "fail store/put with=unavailable", "delay store/put by=1h")
+		s := setOf(t, Config{}, "delay store/put by=3s", "delay store/put by=1m", "fail store/put with=unavailable",
+			"delay store/put by=1h")
 		start := time.Now()
 		assert.Equal(t, Fail, at(t, s, put).Kind)
 		assert.Equal(t, 63*time.Second, time.Since(start))
@@ -220,7 +227,8 @@ func TestDelay(t *testing.T) {
 		defer cancel()
 		_, err := s.At(ctx, func() Operation { return put })
 		assert.ErrorIs(t, err, cause)
-		assert.ErrorContains(t, err, `store/put configmaps default/a by system:apiserver on alpha was waiting because of the rule "delay store/put by=3s"`)
+		assert.ErrorContains(t, err,
+			`store/put configmaps default/a by system:apiserver on alpha was waiting because of the rule "delay store/put by=3s"`)
 
 		start = time.Now()
 		time.AfterFunc(time.Second, s.Rules()[0].Remove)
@@ -232,7 +240,8 @@ func TestDelay(t *testing.T) {
 
 func TestAddIsAllOrNothing(t *testing.T) {
 	s := setOf(t, Config{Names: known})
-	good, bad := Rule{Action: Action{Kind: Drop}, Match: Match{Point: "store/put"}}, Rule{Action: Action{Kind: Drop}, Match: Match{Point: "cache/secrets"}}
+	good, bad := Rule{Action: Action{Kind: Drop}, Match: Match{Point: "store/put"}}, Rule{Action: Action{Kind: Drop},
+		Match: Match{Point: "cache/secrets"}}
 	_, err := s.Add(good, bad)
 	assert.ErrorContains(t, err, `unknown point "cache/secrets"`)
 	assert.Empty(t, s.Rules())
@@ -244,7 +253,8 @@ func TestAddIsAllOrNothing(t *testing.T) {
 }
 
 func TestUnfired(t *testing.T) {
-	s := setOf(t, Config{}, "drop store/put name=a", "drop store/put name=b", "drop store/put name=c optional", "drop store/put name=d", "drop store/put name=e")
+	s := setOf(t, Config{}, "drop store/put name=a", "drop store/put name=b", "drop store/put name=c optional",
+		"drop store/put name=d", "drop store/put name=e")
 	at(t, s, named("a"))
 	at(t, s, named("d"))
 	s.Rules()[4].Remove()
@@ -265,8 +275,10 @@ func TestUnfired(t *testing.T) {
 func TestTrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := trace.NewRecorder("alpha", 0)
-		s := setOf(t, Config{Trace: recorder}, "delay http/update phase=after by=3s", "fail http/update phase=after nth=2 with=503", "hold http/update")
-		op := Operation{Point: "http/update", Phase: After, Server: "alpha", Resource: "pods", Namespace: "ns", Name: "n", Key: "/k", Caller: "me"}
+		s := setOf(t, Config{Trace: recorder}, "delay http/update phase=after by=3s",
+			"fail http/update phase=after nth=2 with=503", "hold http/update")
+		op := Operation{Point: "http/update", Phase: After, Server: "alpha", Resource: "pods", Namespace: "ns",
+			Name: "n", Key: "/k", Caller: "me"}
 		at(t, s, op)
 		at(t, s, op)
 		at(t, s, Operation{Point: "http/get"})
@@ -278,7 +290,8 @@ func TestTrace(t *testing.T) {
 
 		fault := func(phase trace.Phase, action, rest string, n int) trace.Fault {
 			return trace.Fault{
-				Phase: phase, Action: action, Rule: action + " http/update" + rest, Point: "http/update", OperationPhase: "after", Server: "alpha",
+				Phase: phase, Action: action, Rule: action + " http/update" + rest, Point: "http/update",
+				OperationPhase: "after", Server: "alpha",
 				Resource: "pods", Namespace: "ns", Name: "n", Key: "/k", Caller: "me", Occurrence: n,
 			}
 		}
@@ -290,8 +303,10 @@ func TestTrace(t *testing.T) {
 			got = append(got, r.Event)
 		}
 		assert.Equal(t, []trace.Event{
-			fault(trace.Held, "delay", " phase=after by=3s", 1), fault(trace.Released, "delay", " phase=after by=3s", 1),
-			fault(trace.Held, "delay", " phase=after by=3s", 2), fault(trace.Released, "delay", " phase=after by=3s", 2),
+			fault(trace.Held, "delay", " phase=after by=3s", 1),
+			fault(trace.Released, "delay", " phase=after by=3s", 1),
+			fault(trace.Held, "delay", " phase=after by=3s", 2),
+			fault(trace.Released, "delay", " phase=after by=3s", 2),
 			fault(trace.Applied, "fail", " phase=after nth=2 with=503", 2), held, released,
 		}, got)
 	})
@@ -306,7 +321,8 @@ func TestConcurrency(t *testing.T) {
 		all.Go(func() {
 			for range 200 {
 				d, err := s.At(t.Context(), func() Operation { return named(fmt.Sprint(i)) })
-				assert.False(t, err != nil || d.Kind == Fail && d.op.Name != fmt.Sprint(i), "operation of %d: %v, %v", i, d.op, err)
+				assert.False(t, err != nil || d.Kind == Fail && d.op.Name != fmt.Sprint(i), "operation of %d: %v, %v",
+					i, d.op, err)
 			}
 		})
 		all.Go(func() {
@@ -336,7 +352,10 @@ func TestDelayOfQueue(t *testing.T) {
 		s := setOf(t, Config{}, "delay cache/pods by=3s")
 		began := time.Now()
 		for range 2 {
-			_, err := s.At(t.Context(), func() Operation { return Operation{Point: "cache/pods", Verb: "event", Arrived: began} })
+			_, err := s.At(t.Context(), func() Operation {
+				return Operation{Point: "cache/pods", Verb: "event",
+					Arrived: began}
+			})
 			require.NoError(t, err)
 			assert.Equal(t, 3*time.Second, time.Since(began))
 		}
@@ -353,7 +372,8 @@ func TestAddNames(t *testing.T) {
 		_, err := s.Add(parsed(t, refused))
 		assert.ErrorContains(t, err, "did you mean", refused)
 	}
-	_, err = s.Add(parsed(t, "hold http/update resource=deployments.apps/scale optional"), parsed(t, "hold http/update resource=*/status optional"))
+	_, err = s.Add(parsed(t, "hold http/update resource=deployments.apps/scale optional"),
+		parsed(t, "hold http/update resource=*/status optional"))
 	require.NoError(t, err)
 	_, err = s.Add(parsed(t, "fail store/put resource=gadgets.example.com with=timeout"))
 	assert.NoError(t, err)

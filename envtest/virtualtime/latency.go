@@ -91,7 +91,8 @@ func isUnderMutex(op *fault.Operation) bool { return isDiscovery(op) || isAlloca
 // cache and RESTMappers do.
 func isDiscovery(op *fault.Operation) bool {
 	return op.Point == fault.HTTPPoint+"get" && op.Resource == "" &&
-		(op.Key == "/api" || op.Key == "/apis" || strings.HasPrefix(op.Key, "/api/") || strings.HasPrefix(op.Key, "/apis/"))
+		(op.Key == "/api" || op.Key == "/apis" || strings.HasPrefix(op.Key, "/api/") ||
+			strings.HasPrefix(op.Key, "/apis/"))
 }
 
 // isAllocation reports whether an operation is about the object of an IP address, which

@@ -104,7 +104,8 @@ func TestLatencyOfDiscovery(t *testing.T) {
 		time.Sleep(2 * failurePause)
 		assert.Zero(t, ask(discovery))
 		for _, other := range []fault.Operation{
-			{Point: "http/get", Key: "/openapi/v3"}, {Point: "http/get", Resource: "pods", Key: "/api/v1/pods/a"}, {Point: "http/create", Key: "/apis"},
+			{Point: "http/get", Key: "/openapi/v3"}, {Point: "http/get", Resource: "pods", Key: "/api/v1/pods/a"},
+			{Point: "http/create", Key: "/apis"},
 		} {
 			assert.GreaterOrEqual(t, ask(other), MinLatency, other)
 		}
@@ -159,7 +160,8 @@ func TestLatencyOfFailingAnswers(t *testing.T) {
 		begun := time.Now()
 		for range 20 * patientFailures {
 			for _, phase := range []fault.Phase{fault.Before, fault.After} {
-				edge.Execute(t.Context(), injector, func() fault.Operation { return fault.Operation{Point: "http/get", Phase: phase} },
+				edge.Execute(t.Context(), injector,
+					func() fault.Operation { return fault.Operation{Point: "http/get", Phase: phase} },
 					edge.Ways[int]{Proceed: func() int { return 0 }, Fail: func(error) int { return 0 }})
 			}
 		}

@@ -26,7 +26,8 @@ func TestSchedulerLatency(t *testing.T) {
 		})
 		defer scheduler.Stop()
 		begun := time.Now()
-		for name, latency := range map[string]time.Duration{"slow": time.Second, "quick": time.Millisecond, "first": 0} {
+		for name, latency := range map[string]time.Duration{"slow": time.Second, "quick": time.Millisecond,
+			"first": 0} {
 			scheduler.Arrive(fault.Operation{Point: "store/put", Name: name}, latency, func() {})
 		}
 		if err := scheduler.Idle(context.Background()); err != nil {
@@ -70,7 +71,8 @@ func TestSchedulerMutex(t *testing.T) {
 		})
 	})
 	if !sim.Enabled() {
-		require.ErrorContains(t, err, "is in sync.Mutex.Lock at snowglobe.test/envtest/virtualtime_test.TestSchedulerMutex")
+		require.ErrorContains(t, err, "is in sync.Mutex.Lock at "+
+			"snowglobe.test/envtest/virtualtime_test.TestSchedulerMutex")
 		require.ErrorContains(t, err, "use WithoutLatency if a library does, with WithSeed in sim mode only")
 		return
 	}

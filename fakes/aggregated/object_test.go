@@ -37,7 +37,8 @@ func TestObject(t *testing.T) {
 		two.SetUID("")
 		two, err = client.Update(ctx, two, metav1.UpdateOptions{})
 		require.NoError(t, err)
-		assert.Equal(t, []any{one.GetUID(), int64(2), false}, []any{two.GetUID(), two.GetGeneration(), two.Object["status"] != nil})
+		assert.Equal(t, []any{one.GetUID(), int64(2), false},
+			[]any{two.GetUID(), two.GetGeneration(), two.Object["status"] != nil})
 		_, err = client.Update(ctx, one, metav1.UpdateOptions{})
 		assert.True(t, apierrors.IsConflict(err), err)
 
@@ -54,16 +55,19 @@ func TestObject(t *testing.T) {
 		assert.Equal(t, map[string]any{"size": int64(2)}, three.Object["spec"], "which is no part of the status")
 		assert.Equal(t, int64(2), three.GetGeneration())
 
-		four, err := client.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"size":4},"metadata":{"labels":null}}`), metav1.PatchOptions{})
+		four, err := client.Patch(ctx, "a", types.MergePatchType,
+			[]byte(`{"spec":{"size":4},"metadata":{"labels":null}}`), metav1.PatchOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, map[string]any{"size": int64(4)}, four.Object["spec"])
 		assert.Empty(t, four.GetLabels())
 		assert.NotNil(t, four.Object["status"])
-		five, err := client.Patch(ctx, "a", types.JSONPatchType, []byte(`[{"op":"replace","path":"/status/ready","value":false}]`), metav1.PatchOptions{}, "status")
+		five, err := client.Patch(ctx, "a", types.JSONPatchType,
+			[]byte(`[{"op":"replace","path":"/status/ready","value":false}]`), metav1.PatchOptions{}, "status")
 		require.NoError(t, err)
 		assert.Equal(t, map[string]any{"ready": false}, five.Object["status"])
 
-		old, err := w.dynamic().Resource(widgets.GroupResource().WithVersion("v1beta1")).Namespace("default").Get(ctx, "a", metav1.GetOptions{})
+		old, err := w.dynamic().Resource(widgets.GroupResource().WithVersion("v1beta1")).Namespace("default").
+			Get(ctx, "a", metav1.GetOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, "example.com/v1beta1", old.GetAPIVersion())
 		assert.Equal(t, five.Object["spec"], old.Object["spec"])
@@ -72,7 +76,8 @@ func TestObject(t *testing.T) {
 		err = client.Delete(ctx, "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &wrong}})
 		assert.True(t, apierrors.IsConflict(err), err)
 		uid := five.GetUID()
-		require.NoError(t, client.Delete(ctx, "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}))
+		require.NoError(t, client.Delete(ctx, "a",
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}))
 		_, err = client.Get(ctx, "a", metav1.GetOptions{})
 		assert.True(t, apierrors.IsNotFound(err), err)
 	})
@@ -92,7 +97,8 @@ func TestFinalizers(t *testing.T) {
 			assert.NotNil(t, object.GetDeletionTimestamp())
 			assert.Equal(t, int64(2), object.GetGeneration())
 		}
-		_, err := client.Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		_, err := client.Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+			metav1.PatchOptions{})
 		require.NoError(t, err)
 		_, ok := w.Get(widgets.GroupResource(), "default", "a")
 		assert.False(t, ok)
@@ -108,7 +114,8 @@ func TestDryRun(t *testing.T) {
 		_, err = client.Get(ctx, "a", metav1.GetOptions{})
 		assert.True(t, apierrors.IsNotFound(err), err)
 		w.put(widget("default", "a", 1))
-		patched, err := client.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"size":2}}`), metav1.PatchOptions{DryRun: dry})
+		patched, err := client.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"size":2}}`),
+			metav1.PatchOptions{DryRun: dry})
 		require.NoError(t, err)
 		assert.Equal(t, map[string]any{"size": int64(2)}, patched.Object["spec"])
 		require.NoError(t, client.Delete(ctx, "a", metav1.DeleteOptions{DryRun: dry}))
@@ -122,7 +129,8 @@ func TestDeleteCollection(t *testing.T) {
 	inWorlds(t, func(t *testing.T, w *world) {
 		w.put(widget("default", "a", 1), widget("default", "b", 2), widget("default", "c", 1), widget("other", "a", 1))
 		client := w.dynamic().Resource(widgets)
-		require.NoError(t, client.Namespace("default").DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "size=1"}))
+		require.NoError(t, client.Namespace("default").DeleteCollection(t.Context(), metav1.DeleteOptions{},
+			metav1.ListOptions{LabelSelector: "size=1"}))
 		list, err := client.List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, []string{"default/b", "other/a"}, names(list))
@@ -133,7 +141,8 @@ func TestDeleteCollection(t *testing.T) {
 // makes.
 func TestNoNamespace(t *testing.T) {
 	inWorlds(t, func(t *testing.T, w *world) {
-		gadget := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "other.example.com/v1", "kind": "Gadget", "status": "new"}}
+		gadget := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "other.example.com/v1",
+			"kind": "Gadget", "status": "new"}}
 		gadget.SetGenerateName("gadget-")
 		client := w.dynamic().Resource(gadgets)
 		made, err := client.Create(t.Context(), gadget, metav1.CreateOptions{})
@@ -148,7 +157,8 @@ func TestNoNamespace(t *testing.T) {
 func TestRefused(t *testing.T) {
 	inWorlds(t, func(t *testing.T, w *world) {
 		w.put(widget("default", "a", 1))
-		const collection, one = "/apis/example.com/v1/namespaces/default/widgets", "/apis/example.com/v1/namespaces/default/widgets/a"
+		const collection, one = "/apis/example.com/v1/namespaces/default/widgets",
+			"/apis/example.com/v1/namespaces/default/widgets/a"
 		const head = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":`
 		for _, c := range []struct{ method, path, body, contentType, want string }{
 			{"GET", "/api", "", "", "404 NotFound"},
@@ -174,10 +184,14 @@ func TestRefused(t *testing.T) {
 			{"PATCH", one, `[{"op":"remove","path":"/gone"}]`, "application/json-patch+json", "422 Invalid"},
 			{"POST", collection, "[]", "", "400 BadRequest the body is no object in JSON"},
 			{"POST", collection, head + `"a"}`, "", "400 BadRequest metadata is no object"},
-			{"POST", collection, `{"apiVersion":"v1","kind":"Pod"}`, "", "400 BadRequest the object provided is a /v1, Kind=Pod"},
-			{"POST", collection, head + `{"namespace":"other","name":"b"}}`, "", "400 BadRequest the namespace of the provided object (other)"},
-			{"POST", collection, head + `{"name":"b","resourceVersion":"1"}}`, "", "400 BadRequest resourceVersion should not be set"},
-			{"POST", collection, head + `{}}`, "", "422 Invalid Widget.example.com \"\" is invalid: metadata.name: Required value"},
+			{"POST", collection, `{"apiVersion":"v1","kind":"Pod"}`, "",
+				"400 BadRequest the object provided is a /v1, Kind=Pod"},
+			{"POST", collection, head + `{"namespace":"other","name":"b"}}`, "",
+				"400 BadRequest the namespace of the provided object (other)"},
+			{"POST", collection, head + `{"name":"b","resourceVersion":"1"}}`, "",
+				"400 BadRequest resourceVersion should not be set"},
+			{"POST", collection, head + `{}}`, "", "422 Invalid Widget.example.com \"\" is invalid: metadata.name: " +
+				"Required value"},
 			{"POST", collection, head + `{"name":"a/b"}}`, "", "422 Invalid"},
 			{"POST", collection + "?dryRun=Some", head + `{"name":"b"}}`, "", `400 BadRequest dryRun "Some"`},
 			{"POST", collection, strings.Repeat(" ", 4<<20), "", "413 RequestEntityTooLarge"},
@@ -188,14 +202,22 @@ func TestRefused(t *testing.T) {
 			{"GET", collection + "?limit=x", "", "", `400 BadRequest strconv.ParseInt: parsing "x": invalid syntax`},
 			{"GET", collection + "?resourceVersion=-1", "", "", "400 BadRequest resourceVersion"},
 			{"GET", collection + "?resourceVersion=1000", "", "", "504 Timeout Timeout: Too large resource version"},
-			{"GET", collection + "?resourceVersionMatch=Exact", "", "", `422 Invalid ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden`},
-			{"GET", collection + "?resourceVersionMatch=Roughly&resourceVersion=1", "", "", `422 Invalid ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Unsupported value: "Roughly"`},
+			{"GET", collection + "?resourceVersionMatch=Exact", "", "",
+				`422 Invalid ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden`},
+			{"GET", collection + "?resourceVersionMatch=Roughly&resourceVersion=1", "", "",
+				`422 Invalid ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Unsupported value: "Roughly"`},
 			{"GET", collection + "?continue=x", "", "", "400 BadRequest continue key"},
-			{"GET", collection + "?labelSelector=a%3D%3D%3Db", "", "", "400 BadRequest unable to parse requirement: found '='"},
-			{"GET", collection + "?fieldSelector=spec.size%3D1", "", "", `400 BadRequest "spec.size" is not a known field selector`},
-			{"GET", collection + "?watch=1&sendInitialEvents=true", "", "", `422 Invalid ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: sendInitialEvents requires`},
-			{"GET", collection + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=1000", "", "", "504 Timeout Timeout: Too large resource version"},
-			{"GET", collection + "?watch=1&timeoutSeconds=x", "", "", `400 BadRequest strconv.ParseInt: parsing "x": invalid syntax`},
+			{"GET", collection + "?labelSelector=a%3D%3D%3Db", "", "",
+				"400 BadRequest unable to parse requirement: found '='"},
+			{"GET", collection + "?fieldSelector=spec.size%3D1", "", "",
+				`400 BadRequest "spec.size" is not a known field selector`},
+			{"GET", collection + "?watch=1&sendInitialEvents=true", "", "",
+				`422 Invalid ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: sendInitialEvents requires`},
+			{"GET",
+				collection + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=1000",
+				"", "", "504 Timeout Timeout: Too large resource version"},
+			{"GET", collection + "?watch=1&timeoutSeconds=x", "", "",
+				`400 BadRequest strconv.ParseInt: parsing "x": invalid syntax`},
 		} {
 			code, body := w.answer(c.method, c.path, c.body, "Content-Type", c.contentType)
 			var status metav1.Status
@@ -217,7 +239,8 @@ func TestPut(t *testing.T) {
 			"the server has no such kind": {Object: map[string]any{"apiVersion": "v1", "kind": "Pod"}},
 			"an object has a name":        widget("default", "", 1),
 			"namespace if its kind":       widget("", "a", 1),
-			"put":                         {Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"namespace": "a", "name": "b"}, "spec": func() {}}},
+			"put": {Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget",
+				"metadata": map[string]any{"namespace": "a", "name": "b"}, "spec": func() {}}},
 		} {
 			_, err := w.Put(object)
 			assert.ErrorContains(t, err, want)

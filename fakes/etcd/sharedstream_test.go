@@ -19,7 +19,8 @@ func TestSharedStream(t *testing.T) {
 	stream := watchStream(t, s)
 	for i := range watchers {
 		sendCreate(t, stream, &pb.WatchCreateRequest{
-			Key: []byte("a"), PrevKv: i%2 == 0, Filters: []pb.WatchCreateRequest_FilterType{pb.WatchCreateRequest_NODELETE}[:i%10/9],
+			Key: []byte("a"), PrevKv: i%2 == 0,
+			Filters: []pb.WatchCreateRequest_FilterType{pb.WatchCreateRequest_NODELETE}[:i%10/9],
 		})
 		resp := receive(t, stream)
 		require.True(t, resp.Created, "got %v", resp)
@@ -38,9 +39,12 @@ func TestSharedStream(t *testing.T) {
 			got, want := string(ev.Kv.Value), fmt.Sprint(i)
 			require.Equal(t, want, got, "watcher %d: event %d is %v", resp.WatchId, i, ev)
 			require.Equal(t, int64(i+2), ev.Kv.ModRevision, "watcher %d: event %d is %v", resp.WatchId, i, ev)
-			require.Equal(t, i > 0 && resp.WatchId%2 == 0, ev.PrevKv != nil, "watcher %d: event %d is %v", resp.WatchId, i, ev)
-			require.Equal(t, keyspace.MemberID, resp.Header.GetMemberId(), "watcher %d: event %d of a response with %v", resp.WatchId, i, resp.Header)
-			require.GreaterOrEqual(t, resp.Header.Revision, ev.Kv.ModRevision, "watcher %d: event %d of a response with %v", resp.WatchId, i, resp.Header)
+			require.Equal(t, i > 0 && resp.WatchId%2 == 0, ev.PrevKv != nil, "watcher %d: event %d is %v", resp.WatchId,
+				i, ev)
+			require.Equal(t, keyspace.MemberID, resp.Header.GetMemberId(), "watcher %d: event %d of a response with %v",
+				resp.WatchId, i, resp.Header)
+			require.GreaterOrEqual(t, resp.Header.Revision, ev.Kv.ModRevision,
+				"watcher %d: event %d of a response with %v", resp.WatchId, i, resp.Header)
 		}
 		done := true
 		for _, n := range next {

@@ -49,14 +49,16 @@ func TestWatchStreamIDs(t *testing.T) {
 		{&pb.WatchCreateRequest{Key: []byte("a")}, 0, ""},
 		{&pb.WatchCreateRequest{Key: []byte("a"), WatchId: 1}, 1, ""},
 		{&pb.WatchCreateRequest{Key: []byte("a")}, 2, ""},
-		{&pb.WatchCreateRequest{Key: []byte("a"), WatchId: 2}, -1, "mvcc: duplicate watch ID provided on the WatchStream"},
+		{&pb.WatchCreateRequest{Key: []byte("a"), WatchId: 2}, -1, "mvcc: duplicate watch ID provided on the " +
+			"WatchStream"},
 		{&pb.WatchCreateRequest{Key: []byte("b"), RangeEnd: []byte("a")}, -1, "mvcc: watcher range is empty"},
 		{&pb.WatchCreateRequest{Key: []byte("a"), StartRevision: -1}, -1, rpctypes.ErrCompacted.Error()},
 	}
 	for i, tt := range tests {
 		sendCreate(t, stream, tt.request)
 		resp := receive(t, stream)
-		assert.False(t, !resp.Created || resp.WatchId != tt.id || resp.CancelReason != tt.reason || resp.Canceled != (tt.reason != ""), "request %d: %v", i, resp)
+		assert.False(t, !resp.Created || resp.WatchId != tt.id || resp.CancelReason != tt.reason ||
+			resp.Canceled != (tt.reason != ""), "request %d: %v", i, resp)
 	}
 	put(t, s.Client(), "a", "1")
 	seen := map[int64]bool{}
@@ -81,7 +83,8 @@ func TestWatchStreamFragments(t *testing.T) {
 	s := newServer(t, Config{MaxRequestBytes: limit})
 	stream := watchStream(t, s)
 	for _, fragment := range []bool{true, false} {
-		sendCreate(t, stream, &pb.WatchCreateRequest{Key: []byte("a"), RangeEnd: []byte("b"), PrevKv: true, Fragment: fragment})
+		sendCreate(t, stream, &pb.WatchCreateRequest{Key: []byte("a"), RangeEnd: []byte("b"), PrevKv: true,
+			Fragment: fragment})
 		resp := receive(t, stream)
 		require.True(t, resp.Created, "got %v", resp)
 	}

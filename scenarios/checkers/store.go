@@ -12,7 +12,8 @@ func (x *index) readStore() {
 	if len(x.history.Writes) == 0 {
 		return
 	}
-	places := prefixes{writes: map[int64]string{}, namespaced: map[string][]resource{}, cluster: map[string][]resource{}}
+	places := prefixes{writes: map[int64]string{}, namespaced: map[string][]resource{},
+		cluster: map[string][]resource{}}
 	for _, w := range x.history.Writes {
 		places.writes[w.Revision] = w.Key
 	}
@@ -25,7 +26,8 @@ func (x *index) readStore() {
 				how = gone
 			}
 			o := x.object(k)
-			o.changes = append(o.changes, change{key: k, revision: w.Revision, how: how, evidence: Evidence{Write: w}, stored: true})
+			o.changes = append(o.changes, change{key: k, revision: w.Revision, how: how, evidence: Evidence{Write: w},
+				stored: true})
 		}
 	}
 	if !x.history.Complete {

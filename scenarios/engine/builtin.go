@@ -28,7 +28,8 @@ func builtins() []builtin {
 		{Command: Command{Name: "env"}},
 		{Command: Command{Name: localExecName, Asserts: true, Makes: madeAny}},
 		{Command: Command{Name: "exists", Asserts: true}},
-		{Command{Name: grepName, Args: patternArgs + " FILE", Asserts: true, Static: checkPattern, Files: greppedFiles}, grep},
+		{Command{Name: grepName, Args: patternArgs + " FILE", Asserts: true, Static: checkPattern, Files: greppedFiles},
+			grep},
 		{Command: Command{Name: "mkdir"}},
 		{Command: Command{Name: "mv", Files: sourceFiles, Makes: madeLast}},
 		{Command: Command{Name: "rm"}},
@@ -37,7 +38,8 @@ func builtins() []builtin {
 		{Command{Name: stdoutName, Args: patternArgs, Asserts: true, Static: checkPattern}, matchStdout},
 		{Command{Name: "stop", Args: "[REASON]", Static: checkStop}, stop},
 		{Command: Command{Name: "symlink", Makes: madeAny}},
-		{Command{Name: "unquote", Files: allFiles, Makes: func(args []string, file string) bool { return slices.Contains(args, file) }}, unquote},
+		{Command{Name: "unquote", Files: allFiles,
+			Makes: func(args []string, file string) bool { return slices.Contains(args, file) }}, unquote},
 		{Command: Command{Name: "wait", Asserts: true}},
 	}
 	for i := range list {
@@ -58,7 +60,8 @@ func AllCommands(commands []Command) []Command {
 // checkStop refuses a stop without a reason, since it looks as if it stopped a server.
 func checkStop(_ *pflag.FlagSet, args []string) error {
 	if len(args) == 0 {
-		return errors.New("it ends the script here; write shutdown to stop the API server, or stop with a reason to end the script")
+		return errors.New("it ends the script here; write shutdown to stop the API server, or stop with a reason to " +
+			"end the script")
 	}
 	return nil
 }

@@ -58,7 +58,8 @@ func checkMutations(s script.Script, commands []Command) error {
 			err = checkCommands(mutated, commands, lines)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: mutation %q: it makes a script that can't be run: %w", s.File, m.Name, errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
+			return fmt.Errorf("%s: mutation %q: it makes a script that can't be run: %w", s.File, m.Name,
+				errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
 		}
 	}
 	return nil
@@ -87,7 +88,8 @@ func checkCommands(s script.Script, commands []Command, lines []script.Line) err
 		}
 	}
 	if last := lines[len(lines)-1]; !c.asserts {
-		errs = append(errs, fmt.Errorf("%s: the script ends here and has asserted nothing, so no server can fail it; add what must be so, as with expect, assert or check", s.Place(last.Number)))
+		errs = append(errs, fmt.Errorf("%s: the script ends here and has asserted nothing, so no server can fail it; "+
+			"add what must be so, as with expect, assert or check", s.Place(last.Number)))
 	}
 	there := map[string]bool{}
 	for _, file := range c.files {
@@ -117,7 +119,8 @@ func (c *checking) line(line script.Line, first bool) []error {
 		c.asserts = true // it may, once it is right
 		return []error{fmt.Errorf("%s: %w", place, err)}
 	case call.command.First && !first:
-		return []error{fmt.Errorf("%s: %s is the first command of a script, since it decides from the start", place, call.command.Name)}
+		return []error{fmt.Errorf("%s: %s is the first command of a script, since it decides from the start", place,
+			call.command.Name)}
 	case call.command.First && len(line.Conditions) > 0:
 		return []error{fmt.Errorf("%s: %s has no condition, since it decides from the start", place, call.command.Name)}
 	}
@@ -236,7 +239,8 @@ func HasFullTrace(s script.Script, commands []Command) bool {
 
 // RunsAlone reports whether no other script can run beside this one.
 func RunsAlone(s script.Script, commands []Command) bool {
-	return slices.ContainsFunc(calls(s, commands), func(c call) bool { return c.command.Alone != nil && c.command.Alone(c.flags, c.args) })
+	return slices.ContainsFunc(calls(s, commands),
+		func(c call) bool { return c.command.Alone != nil && c.command.Alone(c.flags, c.args) })
 }
 
 // calls are the commands of a script, as far as there is nothing wrong with them.

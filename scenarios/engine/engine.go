@@ -97,7 +97,8 @@ func (r *Run) perform(folder string) error {
 			continue
 		}
 		if command, err := r.performLine(i+1, lines[i]); err != nil {
-			return &Failure{Script: r.Script.File, Line: i + 1, Text: strings.TrimSpace(lines[i]), Command: command, Err: err, folder: folder}
+			return &Failure{Script: r.Script.File, Line: i + 1, Text: strings.TrimSpace(lines[i]), Command: command,
+				Err: err, folder: folder}
 		}
 	}
 	return nil

@@ -16,7 +16,8 @@ func WriteUsage(w io.Writer, commands []Command, name string) error {
 				return err
 			}
 		case c.Name:
-			_, err := fmt.Fprintf(w, "%s\n\n%s.\n\n%s\n\nExample:\n\n%s\n", c.Usage(), c.Sentence(), c.Details, indent(c.Example))
+			_, err := fmt.Fprintf(w, "%s\n\n%s.\n\n%s\n\nExample:\n\n%s\n", c.Usage(), c.Sentence(), c.Details,
+				indent(c.Example))
 			return err
 		}
 	}

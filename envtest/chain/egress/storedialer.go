@@ -31,7 +31,9 @@ type memberAddress struct{ network, address string }
 
 // NewStoreDialer returns nil if nothing can be injected and only gRPC can dial the
 // store, a socket of the file system.
-func NewStoreDialer(endpoints storage.Endpoints, store *intercept.Connection, injector *edge.Injector) (*StoreDialer, error) {
+func NewStoreDialer(
+	endpoints storage.Endpoints, store *intercept.Connection, injector *edge.Injector,
+) (*StoreDialer, error) {
 	d := &StoreDialer{store: store, dial: endpoints.Dial, members: map[string]memberAddress{}}
 	secure := false
 	for i, endpoint := range endpoints.URLs {

@@ -18,7 +18,9 @@ import (
 // proxied to an aggregated server. Upstream's proxy has no seam between its
 // decision and the connection, so APIServices predicts the decision from the
 // APIService that get returns. Injected errors reach the client by that proxy.
-func APIServices(next http.Handler, i *edge.Injector, get func(name string) (*apiregistrationv1.APIService, error)) http.Handler {
+func APIServices(
+	next http.Handler, i *edge.Injector, get func(name string) (*apiregistrationv1.APIService, error),
+) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		op, ok := fault.Operation{}, false
 		if i.Active() {
@@ -43,17 +45,21 @@ func APIServices(next http.Handler, i *edge.Injector, get func(name string) (*ap
 }
 
 // describeAggregated describes a request about to be proxied; false if it won't be.
-func describeAggregated(req *http.Request, get func(name string) (*apiregistrationv1.APIService, error)) (fault.Operation, bool) {
+func describeAggregated(
+	req *http.Request, get func(name string) (*apiregistrationv1.APIService, error),
+) (fault.Operation, bool) {
 	words := strings.SplitN(strings.TrimPrefix(req.URL.Path, "/"), "/", 4)
 	if len(words) < 3 || words[0] != "apis" {
 		return fault.Operation{}, false
 	}
 	name := words[2] + "." + words[1]
 	service, err := get(name)
-	if err != nil || service.Spec.Service == nil || !helper.IsAPIServiceConditionTrue(service, apiregistrationv1.Available) {
+	if err != nil || service.Spec.Service == nil || !helper.IsAPIServiceConditionTrue(service,
+		apiregistrationv1.Available) {
 		return fault.Operation{}, false
 	}
-	op := fault.Operation{Point: fault.APIServicePoint + name, Key: req.URL.Path, Verb: strings.ToLower(req.Method), Caller: callerOf(req)}
+	op := fault.Operation{Point: fault.APIServicePoint + name, Key: req.URL.Path, Verb: strings.ToLower(req.Method),
+		Caller: callerOf(req)}
 	if info, ok := request.RequestInfoFrom(req.Context()); ok {
 		op.Verb = info.Verb
 		if info.IsResourceRequest {
@@ -69,7 +75,8 @@ func failProxied(w http.ResponseWriter, req *http.Request, err error) {
 	plain.Header.Del("Connection")
 	plain.Header.Del("Upgrade")
 	failing := proxied(func(req *http.Request) (*http.Response, error) { return responseOf(req, err) })
-	proxy.NewUpgradeAwareHandler(&url.URL{Scheme: "https", Path: req.URL.Path}, failing, true, false, proxyResponder{}).ServeHTTP(w, plain)
+	proxy.NewUpgradeAwareHandler(&url.URL{Scheme: "https", Path: req.URL.Path}, failing, true, false, proxyResponder{}).
+		ServeHTTP(w, plain)
 }
 
 // proxied is an http.RoundTripper, as a function.

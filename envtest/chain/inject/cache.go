@@ -26,7 +26,9 @@ type cacheSource struct {
 }
 
 // CacheSource returns the store as a resource's watch cache sees it, until end.
-func CacheSource(store storage.Interface, i *edge.Injector, resource schema.GroupResource) (source storage.Interface, end func()) {
+func CacheSource(
+	store storage.Interface, i *edge.Injector, resource schema.GroupResource,
+) (source storage.Interface, end func()) {
 	s := &cacheSource{Interface: store, injector: i, point: fault.CachePoint + resource.String()}
 	s.life, end = context.WithCancel(context.Background())
 	return s, end
@@ -151,7 +153,8 @@ func (w *listingWatch) next() (event watch.Event, last, ok bool) {
 		if !ends {
 			return event, last, true
 		}
-		switch d := edge.Deliver(w.ctx, w.source.injector, func() fault.Operation { return w.source.becomesReady(revision) }); {
+		switch d := edge.Deliver(w.ctx, w.source.injector,
+			func() fault.Operation { return w.source.becomesReady(revision) }); {
 		case d.Last:
 			return watch.Event{}, false, false
 		case d.Times > 0:

@@ -45,7 +45,9 @@ func Webhooks(i *edge.Injector, configure func(*rest.Config)) admission.Decorato
 }
 
 // ConfigureWebhooks has configure change the configuration of each client of a webhook.
-func ConfigureWebhooks(upstream webhook.AuthenticationInfoResolver, configure func(*rest.Config)) webhook.AuthenticationInfoResolver {
+func ConfigureWebhooks(
+	upstream webhook.AuthenticationInfoResolver, configure func(*rest.Config),
+) webhook.AuthenticationInfoResolver {
 	configured := func(config *rest.Config, err error) (*rest.Config, error) {
 		if err != nil {
 			return nil, err
@@ -55,7 +57,9 @@ func ConfigureWebhooks(upstream webhook.AuthenticationInfoResolver, configure fu
 		return config, nil
 	}
 	return &webhook.AuthenticationInfoResolverDelegator{
-		ClientConfigForFunc: func(hostPort string) (*rest.Config, error) { return configured(upstream.ClientConfigFor(hostPort)) },
+		ClientConfigForFunc: func(hostPort string) (*rest.Config, error) {
+			return configured(upstream.ClientConfigFor(hostPort))
+		},
 		ClientConfigForServiceFunc: func(name, namespace string, port int) (*rest.Config, error) {
 			return configured(upstream.ClientConfigForService(name, namespace, port))
 		},
@@ -94,7 +98,8 @@ func underReview(ctx context.Context, i *edge.Injector, a admission.Attributes) 
 		return ctx
 	}
 	op := fault.Operation{
-		Verb: strings.ToLower(string(a.GetOperation())), Resource: withSubresource(a.GetResource().GroupResource(), a.GetSubresource()),
+		Verb:      strings.ToLower(string(a.GetOperation())),
+		Resource:  withSubresource(a.GetResource().GroupResource(), a.GetSubresource()),
 		Namespace: a.GetNamespace(), Name: a.GetName(),
 	}
 	if caller := a.GetUserInfo(); caller != nil {
@@ -131,7 +136,9 @@ type reviewTracer struct{ trace.Tracer }
 
 // Start implements trace.Tracer. It puts the name of a webhook, an attribute of
 // upstream's span, into the context.
-func (t *reviewTracer) Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+func (t *reviewTracer) Start(
+	ctx context.Context, name string, options ...trace.SpanStartOption,
+) (context.Context, trace.Span) {
 	ctx, span := t.Tracer.Start(ctx, name, options...)
 	config := trace.NewSpanStartConfig(options...)
 	for _, attribute := range config.Attributes() {

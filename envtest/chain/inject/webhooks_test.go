@@ -65,14 +65,18 @@ func (p *webhookPlugin) Admit(ctx context.Context, _ admission.Attributes, _ adm
 func TestWebhooks(t *testing.T) {
 	for rule, refused := range map[string]bool{
 		"fail webhook/policy.example.com with=refused": true,
-		"fail webhook/policy.example.com verb=create resource=pods/binding namespace=default name=a caller=jane with=refused": true,
-		"fail webhook/policy.example.com verb=update with=refused":                                                            false,
-		"fail webhook/other.example.com with=refused":                                                                         false,
+		"fail webhook/policy.example.com verb=create resource=pods/binding namespace=default name=a caller=jane " +
+			"with=refused": true,
+		"fail webhook/policy.example.com verb=update with=refused": false,
+		"fail webhook/other.example.com with=refused":              false,
 	} {
 		var next roundTrips
-		plugin := Webhooks(injectorFor(t, rule), func(*rest.Config) {}).Decorate(&webhookPlugin{Handler: admission.NewHandler(admission.Create), next: &next}, "webhook")
-		err := plugin.(admission.MutationInterface).Admit(t.Context(), admission.NewAttributesRecord(nil, nil, corev1.SchemeGroupVersion.WithKind("Pod"), "default", "a",
-			corev1.SchemeGroupVersion.WithResource("pods"), "binding", admission.Create, nil, false, &user.DefaultInfo{Name: "jane"}), nil)
+		plugin := Webhooks(injectorFor(t, rule), func(*rest.Config) {}).
+			Decorate(&webhookPlugin{Handler: admission.NewHandler(admission.Create), next: &next}, "webhook")
+		err := plugin.(admission.MutationInterface).Admit(t.Context(),
+			admission.NewAttributesRecord(nil, nil, corev1.SchemeGroupVersion.WithKind("Pod"), "default", "a",
+				corev1.SchemeGroupVersion.WithResource("pods"), "binding", admission.Create, nil, false,
+				&user.DefaultInfo{Name: "jane"}), nil)
 		if refused {
 			require.ErrorIs(t, err, syscall.ECONNREFUSED, rule)
 			assert.Empty(t, next, rule)

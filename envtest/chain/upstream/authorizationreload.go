@@ -21,7 +21,9 @@ func checkAuthorizationFile(resolver unsafe.Pointer, ctx context.Context)
 // ReloadAuthorization has the authorizer that upstream has made of a configuration's content
 // follow its file until the context ends. Upstream would do it by itself, and have the
 // operating system tell it of changes, for which virtual time can't wait.
-func ReloadAuthorization(ctx context.Context, of authorizer.Authorizer, path, content, server string, interval time.Duration) error {
+func ReloadAuthorization(
+	ctx context.Context, of authorizer.Authorizer, path, content, server string, interval time.Duration,
+) error {
 	resolver := reflect.ValueOf(of)
 	if resolver.Kind() != reflect.Pointer || resolver.Type().String() != "*authorizer.reloadableAuthorizerResolver" {
 		return fmt.Errorf("upstream changed: the authorizer is a %T", of)
@@ -33,6 +35,7 @@ func ReloadAuthorization(ctx context.Context, of authorizer.Authorizer, path, co
 	*(*string)(unsafe.Pointer(file.UnsafeAddr())) = path
 	metrics.RegisterMetrics()
 	metrics.RecordAuthorizationConfigLastConfigInfo(server, content)
-	go wait.UntilWithContext(ctx, func(ctx context.Context) { checkAuthorizationFile(resolver.UnsafePointer(), ctx) }, interval)
+	go wait.UntilWithContext(ctx, func(ctx context.Context) { checkAuthorizationFile(resolver.UnsafePointer(), ctx) },
+		interval)
 	return nil
 }

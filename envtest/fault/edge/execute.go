@@ -30,7 +30,9 @@ type Ways[R any] struct {
 }
 
 // Call is Execute for a call that returns an answer or an error.
-func Call[T any](ctx context.Context, i *Injector, describe func() fault.Operation, do func(context.Context) (T, error)) (T, error) {
+func Call[T any](
+	ctx context.Context, i *Injector, describe func() fault.Operation, do func(context.Context) (T, error),
+) (T, error) {
 	if !i.Concerned() {
 		return do(ctx)
 	}

@@ -46,17 +46,21 @@ func TestNotice(t *testing.T) {
 	ctx := fault.WithNotice(t.Context(), func(phase trace.Phase, rule fault.Rule) {
 		noticed = append(noticed, string(phase)+" "+rule.String())
 	})
-	_, err := Call(ctx, i, func() fault.Operation { return fault.Operation{Point: "store/put"} }, func(context.Context) (string, error) { return "", nil })
+	_, err := Call(ctx, i, func() fault.Operation { return fault.Operation{Point: "store/put"} },
+		func(context.Context) (string, error) { return "", nil })
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.Equal(t, []string{"held " + hold, "released " + hold}, noticed)
 }
 
 // TestCallCostsNothing where there are no rules: nothing escapes to the heap.
 func TestCallCostsNothing(t *testing.T) {
-	for what, i := range map[string]*Injector{"nil": nil, "empty": NewInjector(fault.New(fault.Config{}), "a", Effects{})} {
+	for what, i := range map[string]*Injector{"nil": nil,
+		"empty": NewInjector(fault.New(fault.Config{}), "a", Effects{})} {
 		name := "a"
 		assert.Equal(t, float64(0), testing.AllocsPerRun(100, func() {
-			_, _ = Call(t.Context(), i, func() fault.Operation { return fault.Operation{Point: "store/put", Name: name} },
+			_, _ = Call(t.Context(), i, func() fault.Operation {
+				return fault.Operation{Point: "store/put", Name: name}
+			},
 				func(context.Context) (int, error) { return len(name), nil })
 		}), "a %s injector", what)
 	}

@@ -47,7 +47,9 @@ type called struct {
 
 func write(ctx context.Context, e *Injector) called {
 	var c called
-	_, c.err = Call(ctx, e, func() fault.Operation { return fault.Operation{Point: "store/put", Resource: "configmaps"} },
+	_, c.err = Call(ctx, e, func() fault.Operation {
+		return fault.Operation{Point: "store/put", Resource: "configmaps"}
+	},
 		func(context.Context) (int, error) {
 			c.times++
 			return c.times, nil

@@ -40,13 +40,16 @@ type server struct {
 func connected(t *testing.T, writes intercept.Writes, f func(s *server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{T: t, set: fault.New(fault.Config{}), store: memory.New("connected"), conn: intercept.NewConnection()}
+		s := &server{T: t, set: fault.New(fault.Config{}), store: memory.New("connected"),
+			conn: intercept.NewConnection()}
 		require.NoError(t, s.store.Start(t.Context()))
 		client, err := s.store.Client()
 		require.NoError(t, err)
-		injector := edge.NewInjector(s.set, "a", edge.Effects{Compact: func(ctx context.Context) error { return s.effect(ctx) }})
+		injector := edge.NewInjector(s.set, "a",
+			edge.Effects{Compact: func(ctx context.Context) error { return s.effect(ctx) }})
 		s.conn.Attach(client, injector, writes)
-		s.client, s.direct = s.conn.Client(intercept.Identity{Resource: "pods", Prefix: "/registry/pods/"}), s.conn.Direct()
+		s.client, s.direct = s.conn.Client(intercept.Identity{Resource: "pods",
+			Prefix: "/registry/pods/"}), s.conn.Direct()
 		f(s)
 		injector.End()
 		require.NoError(t, s.conn.Close(context.Background()))
@@ -247,7 +250,8 @@ func TestBreakWaits(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := conn.Break(ctx)
-		assert.ErrorContains(t, err, "break the connection to the store: an operation is still under way: context deadline exceeded")
+		assert.ErrorContains(t, err, "break the connection to the store: an operation is still under way: context "+
+			"deadline exceeded")
 		assert.ErrorContains(t, err, "in intercept_test.slowKV.Get (connection_test.go:", "who it is")
 		time.AfterFunc(time.Second, func() { close(goOn) })
 		began := time.Now()
@@ -320,7 +324,8 @@ func TestCloseIsBounded(t *testing.T) {
 		ctx, cancel := context.WithTimeout(s.Context(), time.Second)
 		defer cancel()
 		err := s.conn.Close(ctx)
-		assert.ErrorContains(s, err, "close the connection to the store: a watch has not ended: context deadline exceeded")
+		assert.ErrorContains(s, err, "close the connection to the store: a watch has not ended: context deadline "+
+			"exceeded")
 		assert.ErrorContains(s, err, "in intercept_test.TestCloseIsBounded", "who it is")
 		close(goOn)
 	})
@@ -392,7 +397,8 @@ func TestGoroutinesAreTheServers(t *testing.T) {
 		pprof.Do(s.Context(), pprof.Labels("of", "the server"), func(context.Context) {
 			conn.Attach(inner, edge.NewInjector(s.set, "b", edge.Effects{}), nil)
 		})
-		conn.Client(intercept.Identity{Resource: "pods", Prefix: "/registry/pods/"}).Watch(s.Context(), "/registry/pods/", clientv3.WithPrefix())
+		conn.Client(intercept.Identity{Resource: "pods", Prefix: "/registry/pods/"}).
+			Watch(s.Context(), "/registry/pods/", clientv3.WithPrefix())
 		s.add("hold store/watch-event")
 		pprof.Do(s.Context(), pprof.Labels("of", "a writer"), func(ctx context.Context) {
 			require.NoError(s, put(ctx, s.direct, "/registry/pods/a"))

@@ -182,7 +182,8 @@ type proxyConn struct {
 func newProxyConn(p *Proxy, behind *grpc.ClientConn) *proxyConn {
 	c := &proxyConn{proxy: p, listener: memnet.Listen(), behind: behind, ended: make(chan struct{})}
 	c.over, c.end = context.WithCancel(context.Background())
-	c.server = grpc.NewServer(grpc.ForceServerCodec(frames{}), grpc.UnknownServiceHandler(c.handle), grpc.WaitForHandlers(true),
+	c.server = grpc.NewServer(grpc.ForceServerCodec(frames{}), grpc.UnknownServiceHandler(c.handle),
+		grpc.WaitForHandlers(true),
 		grpc.MaxRecvMsgSize(math.MaxInt32),
 		// As etcd, whose clients ping more often than gRPC likes.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second}))
@@ -273,10 +274,12 @@ func (c *proxyConn) answer(err error) error {
 }
 
 // asked makes a call after the rules were asked, if a point is about it.
-func asked[T any](ctx context.Context, c *proxyConn, method string, request []byte, do func(context.Context) (T, error)) (T, error) {
+func asked[T any](ctx context.Context, c *proxyConn, method string, request []byte,
+	do func(context.Context) (T, error)) (T, error) {
 	if c.proxy.Injector.Active() {
 		if s, ok := identify(method, request); ok {
-			return edge.Call(ctx, c.proxy.Injector, func() fault.Operation { return fault.Operation{Point: s.point, Key: s.key} }, do)
+			return edge.Call(ctx, c.proxy.Injector,
+				func() fault.Operation { return fault.Operation{Point: s.point, Key: s.key} }, do)
 		}
 	}
 	return do(ctx)

@@ -19,15 +19,17 @@ const tokenVariable = "TOKEN"
 
 // tokenKeys are what a token of a fake issuer can be signed with.
 var tokenKeys = map[string]oidc.Key{
-	"current": oidc.CurrentKey, "previous": oidc.PreviousKey, "unknown": oidc.UnknownKey, "forged": oidc.ForgedKey, "none": oidc.NoKey,
+	"current": oidc.CurrentKey, "previous": oidc.PreviousKey, "unknown": oidc.UnknownKey, "forged": oidc.ForgedKey,
+	"none": oidc.NoKey,
 }
 
 func (f *Fakes) IssueToken() engine.Command {
 	return engine.Command{
 		Name:     "issue-token",
 		Formerly: "issue",
-		Args:     "[--lifetime DURATION] [--audience AUDIENCE] [--key current|previous|unknown|forged|none] HOST USER [GROUP...]",
-		Least:    2, Most: engine.AnyNumber,
+		Args: "[--lifetime DURATION] [--audience AUDIENCE] [--key current|previous|unknown|forged|none] HOST " +
+			"USER [GROUP...]",
+		Least: 2, Most: engine.AnyNumber,
 		Summary: "have a fake OIDC issuer issue a token for a user and put it into $TOKEN",
 		Details: `It prints when the token expires: after an hour, unless --lifetime says otherwise; one
 with a negative lifetime has already expired. The audience is kubernetes, which the API
@@ -81,7 +83,8 @@ func tokenKey(flags *pflag.FlagSet) (oidc.Key, error) {
 	key, known := tokenKeys[name]
 	if !known {
 		names := slices.Sorted(maps.Keys(tokenKeys))
-		return 0, fmt.Errorf("%w: no key is called %q%s; there are %s", engine.ErrUsage, name, nearest.DidYouMean(name, names), nearest.Either(names))
+		return 0, fmt.Errorf("%w: no key is called %q%s; there are %s", engine.ErrUsage, name,
+			nearest.DidYouMean(name, names), nearest.Either(names))
 	}
 	return key, nil
 }

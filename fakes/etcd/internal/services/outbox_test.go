@@ -14,7 +14,8 @@ import (
 // with the response before.
 func TestOutbox(t *testing.T) {
 	news := func(rev int64) clientv3.WatchResponse {
-		return clientv3.WatchResponse{Header: keyspace.Header(rev), Events: []*mvccpb.Event{{Kv: &mvccpb.KeyValue{ModRevision: rev}}}}
+		return clientv3.WatchResponse{Header: keyspace.Header(rev),
+			Events: []*mvccpb.Event{{Kv: &mvccpb.KeyValue{ModRevision: rev}}}}
 	}
 	first, second := news(2), news(3)
 	b := newOutbox(2)
@@ -40,7 +41,8 @@ func TestOutbox(t *testing.T) {
 	offer("the same in fragments again", 1001, true, first, true)
 	offer("the next news", 0, false, second, false)
 	o := take()
-	assert.False(t, o.resp.WatchId != 0 || len(o.more) != 999 || o.more[998] != 999, "the first response is for %d and %d more, expected 0 and 999", o.resp.WatchId, len(o.more))
+	assert.False(t, o.resp.WatchId != 0 || len(o.more) != 999 || o.more[998] != 999,
+		"the first response is for %d and %d more, expected 0 and 999", o.resp.WatchId, len(o.more))
 	offer("the next news, with room", 0, false, second, true)
 	take()
 	assert.Equal(t, int64(3), take().resp.Header.Revision, "the last response is of revision")

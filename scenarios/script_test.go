@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/scenarios/script"
@@ -173,6 +174,23 @@ func TestInterrupted(t *testing.T) {
 	result := Run(ctx, asserting("advance 5s\n"), Options{RealTime: true})
 	assert.True(t, result.Status == Failed && strings.Contains(result.Err.Error(), "interrupted") &&
 		time.Since(began) <= 4*time.Second, "%s after %s: %v", result.Status, time.Since(began), result.Err)
+}
+
+// TestInterruptedStart interrupts a script while its server boots: the server does not get ready first.
+func TestInterruptedStart(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	observe := envtest.WithObserver(func(rec trace.Record) {
+		if _, staged := rec.Event.(trace.Stage); staged {
+			interrupt()
+		}
+	})
+	result := Run(ctx, asserting("start\n"), Options{Servers: []envtest.Option{observe}})
+	assert.ErrorContains(t, result.Err, "x.txtar:1: start: interrupted")
+	for _, rec := range result.Records {
+		_, ran := rec.Event.(trace.Hook)
+		assert.False(t, ran, "a server whose start was interrupted runs a hook: %s", rec)
+	}
 }
 
 // TestInterruptedAdvance interrupts a script that lets much time pass: the rest does not pass.

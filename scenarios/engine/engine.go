@@ -12,7 +12,9 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 
+	"snowglobe.test/envtest/trace"
 	"snowglobe.test/scenarios/script"
 	"snowglobe.test/scenarios/story"
 )
@@ -37,9 +39,11 @@ type Run struct {
 	Stdout, Stderr bytes.Buffer
 
 	opts Options
-	// outer is the context of the run. It comes from outside the bubble, where
-	// nothing may wait for it; its error is checked between commands instead.
-	outer    context.Context
+	// outer is the context of the run. It comes from outside the bubble, where nothing may wait
+	// for it; its error is looked at between commands, and whenever something happens, instead.
+	outer context.Context
+	// cancel is that of the command that runs in a bubble, not that of one that wraps it.
+	cancel   atomic.Pointer[context.CancelFunc]
 	commands []Command
 	shell    *shell
 	log      transcript
@@ -182,16 +186,39 @@ func (r *Run) tell() {
 	r.untold = nil
 }
 
-// context is the context of a command.
+// context is the context of a command. In a bubble Observe ends it when outer has ended.
 func (r *Run) context(c Command) (context.Context, context.CancelFunc) {
 	parent := context.Background()
 	if r.opts.RealTime {
 		parent = r.outer
 	}
+	ctx, end := bounded(parent, c)
+	if r.opts.RealTime {
+		return ctx, end
+	}
+	wrapping := r.cancel.Swap(&end)
+	return ctx, func() {
+		end()
+		r.cancel.Store(wrapping)
+	}
+}
+
+// bounded is a context for as long as a command may take.
+func bounded(parent context.Context, c Command) (context.Context, context.CancelFunc) {
 	if c.Unbounded {
 		return context.WithCancel(parent)
 	}
 	return context.WithTimeoutCause(parent, Patience, fmt.Errorf("not within %s", Patience))
+}
+
+// Observe takes an event of a server into the story. In a bubble it also ends the command that runs
+// if the script is to end: "start" and "advance" may take long, on the wall too, but things happen
+// all the time.
+func (r *Run) Observe(rec trace.Record) {
+	r.Story.Observe(rec)
+	if cancel := r.cancel.Load(); cancel != nil && r.Interrupted() {
+		(*cancel)()
+	}
 }
 
 // Background is the context of what outlives the command that begins it.

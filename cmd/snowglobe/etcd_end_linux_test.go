@@ -5,10 +5,14 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -31,6 +35,33 @@ func TestEtcdEndsByItself(t *testing.T) {
 	shutListener(t, port)
 	assert.Equal(t, exitBroken, <-ended, "%s", &stderr)
 	assert.Contains(t, stderr.String(), "accept tcp 127.0.0.1:"+port)
+}
+
+// TestStandInEndsWithTest kills a test that has started a stand-in of etcd.
+func TestStandInEndsWithTest(t *testing.T) {
+	const socketEnv = "STAND_IN_SOCKET"
+	if socket := os.Getenv(socketEnv); socket != "" {
+		runAs(t, "etcd", t.TempDir(), nil, "--listen-client-urls=unix://"+socket, "--advertise-client-urls=unix://"+socket)
+		select {} // until it is killed
+	}
+	folder, err := os.MkdirTemp("", "t") // short, for the socket
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	socket := filepath.Join(folder, "s")
+	listens := func() bool {
+		conn, err := net.Dial("unix", socket)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	}
+	test := exec.Command(os.Args[0], "-test.run=^TestStandInEndsWithTest$")
+	test.Env = append(os.Environ(), socketEnv+"="+socket, "TMPDIR="+folder)
+	require.NoError(t, test.Start())
+	require.Eventually(t, listens, waitTimeout, time.Millisecond)
+	require.NoError(t, test.Process.Kill())
+	_ = test.Wait()
+	assert.Eventually(t, func() bool { return !listens() }, endsWithin, time.Millisecond, "the stand-in lives on")
 }
 
 // shutListener ends the listener of this process at a port, without its owner.

@@ -37,6 +37,8 @@ func start() int {
 	ctx, stop := withSignals(context.Background(), os.Stderr)
 	defer stop()
 	if play, ok := standIns[name]; ok {
+		ctx, stop := withTest(ctx)
+		defer stop()
 		return standInExit(name, os.Stderr, play(ctx, os.Args[1:], os.Stdout, os.Stderr))
 	}
 	if bench.ChildRequested() {

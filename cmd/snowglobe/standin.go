@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"snowglobe.test/cmd/snowglobe/etcdmain"
 )
@@ -43,4 +45,38 @@ func standInExit(name string, stderr io.Writer, err error) int {
 		return etcdFlagExit
 	}
 	return standInFailed
+}
+
+// parentInterval is the time between two looks at the parent process.
+const parentInterval = time.Second / 2
+
+// withTest returns a context that ends when the test is gone that has started this process: a test
+// that panics, is killed, or takes longer than its -timeout does not stop what it has started. Who
+// else starts a stand-in, such as a shell, may leave it running. It needs /proc.
+func withTest(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	starter := os.Getppid()
+	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", starter))
+	if err != nil || !isTest(program) {
+		return ctx, cancel
+	}
+	go func() {
+		look := time.NewTicker(parentInterval)
+		defer look.Stop()
+		for os.Getppid() == starter {
+			select {
+			case <-look.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+		cancel()
+	}()
+	return ctx, cancel
+}
+
+// isTest reports whether a program was built by "go test", or by a debugger of tests.
+func isTest(program string) bool {
+	name := filepath.Base(strings.TrimSuffix(program, " (deleted)"))
+	return strings.HasSuffix(name, ".test") || strings.HasPrefix(name, "__debug_bin")
 }

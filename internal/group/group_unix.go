@@ -8,7 +8,10 @@ import (
 	"syscall"
 )
 
-func own(command *exec.Cmd) { command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+func own(command *exec.Cmd) {
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endWithUs(command.SysProcAttr)
+}
 
 func interrupt(process *os.Process) error { return syscall.Kill(-process.Pid, syscall.SIGINT) }
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gofrs/flock"
 	"golang.org/x/mod/semver"
 )
 
@@ -116,7 +117,12 @@ func (f Folder) Build(ctx context.Context, wanted string, progress io.Writer) (*
 	if err := os.MkdirAll(string(f), 0o700); err != nil {
 		return nil, err
 	}
-	module, err := os.MkdirTemp(string(f), "building-")
+	unlock, err := f.lock(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	module, err := f.building()
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +145,33 @@ func (f Folder) Build(ctx context.Context, wanted string, progress io.Writer) (*
 		return nil, err
 	}
 	return f.Find(version)
+}
+
+// lock lets one process build at a time.
+func (f Folder) lock(ctx context.Context, progress io.Writer) (unlock func(), err error) {
+	lock := flock.New(string(f) + ".lock")
+	locked, err := lock.TryLock()
+	if err == nil && !locked {
+		fmt.Fprintln(progress, "snowglobe: another process builds a release; waiting for it")
+		_, err = lock.TryLockContext(ctx, lockInterval)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", f, err)
+	}
+	return func() { _ = lock.Unlock() }, nil
+}
+
+// lockInterval is the time between two attempts to lock.
+const lockInterval = 200 * time.Millisecond
+
+// building makes the folder of a build, and removes what is left of those that were killed.
+func (f Folder) building() (string, error) {
+	left, err := filepath.Glob(filepath.Join(string(f), "building*"))
+	for _, folder := range left {
+		err = errors.Join(err, os.RemoveAll(folder))
+	}
+	module := filepath.Join(string(f), "building")
+	return module, errors.Join(err, os.Mkdir(module, 0o700))
 }
 
 // newest is the newest of versions that is wanted, "" for none.

@@ -1,10 +1,13 @@
 package releases
 
 import (
+	"bufio"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/gofrs/flock"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -57,4 +60,33 @@ func TestFolder(t *testing.T) {
 	assert.Nil(t, found)
 	_, err = folder.Find("newest")
 	assert.Error(t, err)
+}
+
+// TestOneBuild lets another process's build end first, and removes what is left of one that was killed.
+func TestOneBuild(t *testing.T) {
+	folder := Folder(filepath.Join(t.TempDir(), "releases"))
+	require.NoError(t, os.Mkdir(string(folder), 0o700))
+	other := flock.New(string(folder) + ".lock")
+	require.NoError(t, other.Lock())
+	said, says := io.Pipe()
+	locked := make(chan func())
+	go func() {
+		unlock, err := folder.lock(t.Context(), says)
+		assert.NoError(t, err)
+		locked <- unlock
+	}()
+	line, err := bufio.NewReader(said).ReadString('\n')
+	require.NoError(t, err)
+	assert.Contains(t, line, "another process builds a release")
+	require.NoError(t, other.Unlock())
+	(<-locked)()
+
+	killed := filepath.Join(string(folder), "building-4711", "module")
+	require.NoError(t, os.MkdirAll(killed, 0o700))
+	for range 2 { // the second finds what the first has left
+		module, err := folder.building()
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(module, "go.mod"), nil, 0o600))
+	}
+	assert.NoDirExists(t, killed)
 }

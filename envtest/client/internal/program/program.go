@@ -85,12 +85,37 @@ type source struct {
 }
 
 // findSource asks the go command which release this module is of, which takes a tenth of a second.
+// A test that was built before, with "go test -c", may run where the go command knows of no module:
+// then the place of this file, as the compiler saw it, tells.
 func findSource(ctx context.Context) (*source, error) {
 	var m module
-	if err := goJSON(ctx, &m, "list", "-m", "-json", Module); err != nil {
-		return nil, err
+	err := goJSON(ctx, &m, "list", "-m", "-json", Module)
+	if err == nil {
+		return m.source()
 	}
-	return m.source()
+	_, file, _, _ := runtime.Caller(0)
+	if source := sourceOf(file); source != nil {
+		return source, nil
+	}
+	return nil, err
+}
+
+// sourceOf tells a release or a checkout by the path of this file in it; nil if neither is known.
+// Those of a vendor folder tell nothing.
+//
+//	$GOPATH/pkg/mod/snowglobe.test/envtest/client@v0.2.0/internal/program/program.go
+//	snowglobe.test/envtest/client@v0.2.0/internal/program/program.go   (with -trimpath)
+//	$CHECKOUT/envtest/client/internal/program/program.go
+func sourceOf(file string) *source {
+	dir := filepath.Dir(filepath.Dir(filepath.Dir(filepath.FromSlash(file))))
+	if _, version, released := strings.Cut(filepath.Base(dir), "@"); released {
+		return &source{version: version}
+	}
+	source, err := module{Dir: dir}.source()
+	if err != nil {
+		return nil
+	}
+	return source
 }
 
 // module is what the go command says of this one.
@@ -109,10 +134,14 @@ func (m module) source() (*source, error) {
 	case replaced == nil && m.Version != "":
 		return &source{version: m.Version}, nil
 	}
-	dir := filepath.Dir(filepath.Dir(m.Dir))
+	client := m.Dir
+	if client == "" && replaced != nil {
+		client = replaced.Dir // where there is a vendor folder
+	}
+	dir := filepath.Dir(filepath.Dir(client))
 	if _, err := os.Stat(filepath.Join(dir, "cmd", "snowglobe")); err != nil {
-		return nil, fmt.Errorf("%s is in %s, outside a checkout of %s: %w; set %s to a snowglobe that was built, or %s",
-			Module, m.Dir, server, err, Env, HowToServe)
+		return nil, fmt.Errorf("%s is in %q, outside a checkout of %s: %w; set %s to a snowglobe that was built, or %s",
+			Module, client, server, err, Env, HowToServe)
 	}
 	return &source{dir: dir}, nil
 }
@@ -163,14 +192,18 @@ func changed(dir string, since time.Time) bool {
 // build builds the program, which takes minutes the first time.
 func (s *source) build(ctx context.Context, path string, progress io.Writer) error {
 	began := time.Now()
-	building, err := os.MkdirTemp(filepath.Dir(filepath.Dir(path)), "building-")
-	if err != nil {
+	building := filepath.Dir(path) + ".building" // one at a time, so that what a killed one leaves goes
+	if err := os.RemoveAll(building); err != nil {
+		return err
+	}
+	if err := os.Mkdir(building, 0o700); err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(building) }()
 	command := s.command(ctx, building)
 	if said, err := run(ctx, command, progress); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", importPath, err, said)
+		return fmt.Errorf("build %s: %w\n%s\nWhere it can't be built, set %s to a snowglobe that was, or %s",
+			importPath, err, said, Env, HowToServe)
 	}
 	// What is edited while it is built is newer than it. And it gets its name only now:
 	// a program that runs cannot be written to, and its server lives on.
@@ -179,7 +212,7 @@ func (s *source) build(ctx context.Context, path string, progress io.Writer) err
 }
 
 // command builds the program into a folder, whatever the module of the test has: a vendor
-// folder, a workspace, flags of its own.
+// folder, a workspace, flags of its own. (GOFLAGS is not emptied, since "go env -w" then counts.)
 func (s *source) command(ctx context.Context, folder string) *exec.Cmd {
 	args := []string{"install", "-buildvcs=false", importPath}
 	if s.dir == "" {
@@ -190,7 +223,7 @@ func (s *source) command(ctx context.Context, folder string) *exec.Cmd {
 	if s.dir == "" {
 		command.Dir = folder
 	}
-	command.Env = append(os.Environ(), "GOBIN="+folder, "GOFLAGS=", "GOWORK=off", "GOOS=", "GOARCH=")
+	command.Env = append(os.Environ(), "GOBIN="+folder, "GOFLAGS=-mod=readonly", "GOWORK=off", "GOOS=", "GOARCH=")
 	return command
 }
 
@@ -214,8 +247,13 @@ func run(ctx context.Context, build *exec.Cmd, progress io.Writer) (said string,
 		return build.Process.Kill() // where no process can be interrupted
 	}
 	build.WaitDelay = grace
+	endWithUs(build)
 	ended := make(chan error, 1)
-	go func() { ended <- build.Run() }()
+	go func() {
+		runtime.LockOSThread() // the build ends with the thread that has started it
+		defer runtime.UnlockOSThread()
+		ended <- build.Run()
+	}()
 	again := time.NewTicker(progressInterval)
 	defer again.Stop()
 	for {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -83,7 +84,9 @@ func (c *Client) config(who credentials) (*rest.Config, error) {
 		config.BearerToken = c.cp.users.add(who)
 	}
 	config.Transport = c.transport(of)
-	return config, nil
+	tls, err := c.cp.upgradeTLS()
+	config.WrapTransport = serve.Streams(clientTransport{c, of}.dial, tls)
+	return config, err
 }
 
 // remoteConfig is for the listener of the path's server, or of the first.
@@ -171,6 +174,15 @@ func (c *Client) transport(of identity) http.RoundTripper {
 		return transport
 	}
 	return observe.New(of.user, transport, c.cp.recorder)
+}
+
+// dial opens a connection for client-go's executors and forwarders, to which the address says nothing.
+func (t clientTransport) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	r, err := t.client.route(t.of)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+	}
+	return r.Dial(ctx, network, address)
 }
 
 // RoundTrip implements http.RoundTripper.

@@ -20,8 +20,8 @@ import (
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/virtualtime"
 	"snowglobe.test/envtest/webhook"
+	"snowglobe.test/internal/memfile"
 	"snowglobe.test/internal/pki"
-	"snowglobe.test/internal/tempdir"
 )
 
 // ControlPlane is one or more running API servers on one store; Server has the methods
@@ -34,18 +34,18 @@ type ControlPlane struct {
 	frontProxy *chain.FrontProxy
 	users      *users
 	// accountKey signs service-account tokens, unless flags name a key.
-	accountKey *ecdsa.PrivateKey
-	recorder   *trace.Recorder
-	faults     *fault.Set
-	latency    *virtualtime.Latency // nil where work takes time, or is not to
-	servers    []*Server
-	log        io.Writer // of all servers together, nil for none
-	scheduling *scheduling
-	changes    *storeWatch  // nil unless the trace is full
-	client     *Client      // of Config
-	webhooks   *webhook.Set // nil until start
-	webhookDir *tempdir.Dir // of WithWebhookFlag's files, nil for none
-	clients    atomic.Int64
+	accountKey   *ecdsa.PrivateKey
+	recorder     *trace.Recorder
+	faults       *fault.Set
+	latency      *virtualtime.Latency // nil where work takes time, or is not to
+	servers      []*Server
+	log          io.Writer // of all servers together, nil for none
+	scheduling   *scheduling
+	changes      *storeWatch     // nil unless the trace is full
+	client       *Client         // of Config
+	webhooks     *webhook.Set    // nil until start
+	webhookFiles []*memfile.File // of WithWebhookFlag
+	clients      atomic.Int64
 	// componentNames are those of the components that run.
 	componentNames takenNames
 	restorer       *restore.Restorer // nil before the store is started
@@ -368,7 +368,10 @@ func (cp *ControlPlane) release(ctx context.Context) error {
 		end()
 	}
 	cp.faults.Close()
-	errs = append(errs, cp.removeKubeconfig(), cp.changes.stop(ctx), cp.webhooks.Stop(ctx), cp.webhookDir.Remove())
+	errs = append(errs, cp.removeKubeconfig(), cp.changes.stop(ctx), cp.webhooks.Stop(ctx))
+	for _, file := range cp.webhookFiles {
+		errs = append(errs, file.Remove())
+	}
 	if cp.store != nil && !cp.cfg.sharedStore {
 		errs = append(errs, cp.store.Stop(ctx))
 	}

@@ -33,6 +33,9 @@ func LoadPKI(ctx context.Context, dir string) ([]byte, error) {
 // Name returns the control plane's name, unique in the process.
 func (cp *ControlPlane) Name() string { return cp.name }
 
+// TimedCaches are the names of those that a Reset empties.
+func (cp *ControlPlane) TimedCaches() []string { return cp.restoreServers()[0].Caches.Names() }
+
 // Unsettled is why Settle has given up.
 var Unsettled = unsettled
 

@@ -102,7 +102,10 @@ func (i *instance) start(ctx context.Context) error {
 
 // assemble builds the chain in a goroutine that a fatal log line or panic may end.
 func (i *instance) assemble(ctx context.Context, config chain.Config) (assembled *chain.Chain, err error) {
-	<-i.member.Go(func() { assembled, err = chain.Assemble(ctx, config) })
+	<-i.member.Go(func() {
+		i.flags.LogRemarks()
+		assembled, err = chain.Assemble(ctx, config)
+	})
 	if assembled == nil && err == nil {
 		err = i.life.err()
 	}
@@ -114,6 +117,10 @@ func (i *instance) chainConfig() (chain.Config, error) {
 	serving, err := cp.authority.Serving("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.0.0.1")
 	if err != nil {
 		return chain.Config{}, fmt.Errorf("serving certificate: %w", err)
+	}
+	settled := !virtualtime.Virtual()
+	if cp.cfg.settledWrites != nil {
+		settled = *cp.cfg.settledWrites
 	}
 	faults := cp.faults
 	if cp.cfg.withoutFaults {
@@ -136,6 +143,7 @@ func (i *instance) chainConfig() (chain.Config, error) {
 		AccountKey:     cp.accountKey,
 		Faults:         faults,
 		Restorer:       cp.restorer,
+		SettledWrites:  settled,
 		UpstreamPauses: virtualtime.Virtual() && !cp.cfg.promptHooks, // where they cost nothing
 		Virtual:        virtualtime.Virtual(),
 		OwnDocuments:   sim.Enabled(), // building them takes random numbers of the seed

@@ -45,6 +45,7 @@ type config struct {
 	clock         *time.Time
 
 	withoutHousekeeping bool
+	settledWrites       *bool // nil for the default
 
 	cacheWindows map[schema.GroupResource]time.Duration
 	listen       string
@@ -192,6 +193,16 @@ func WithoutHousekeeping() Option {
 	return func(c *config) { c.withoutHousekeeping = true }
 }
 
+// WithSettledWrites says whether the answer to a write waits until the server's own watch caches and
+// informers have the write. If they do not, a client can be faster than the server that it asks: it
+// creates a RoleBinding, uses it at once, and is refused. On etcd in another process, with its
+// millisecond for a commit, that hardly ever happens. The default is to wait in real time, and not
+// to in virtual time, in which such races are looked for. Nothing waits for what a rule may hold up,
+// and no write for more than three seconds.
+func WithSettledWrites(settled bool) Option {
+	return func(c *config) { c.settledWrites = &settled }
+}
+
 // WithPostStartHook adds a post-start hook to every server, in addition to upstream's. It
 // gets the server's own client configuration and a context that ends with the server. Like
 // upstream's hooks, it ends the server if it fails, and the server is not ready until it
@@ -220,8 +231,8 @@ func WithWatchCacheWindow(resource schema.GroupResource, window time.Duration) O
 	}
 }
 
-// WithListener also serves TLS on a loopback address ("127.0.0.1:0" for a free
-// port). It can't be used in virtual time.
+// WithListener also serves TLS on a loopback address ("127.0.0.1:0" for a free port; "localhost:0" is
+// ::1 on a machine that has no other). It can't be used in virtual time.
 func WithListener(address string) Option {
 	return func(c *config) { c.listen = address }
 }

@@ -102,6 +102,7 @@ func TestStagesRefuse(t *testing.T) {
 		{"--service-account-signing-key-file=" + missing, "options", missing},
 		{"--service-cluster-ip-range=10.0.0.0/31", "options", "at least 8 IP addresses"},
 		{"--runtime-config=nonsense/v1=true", "options", "unknown api groups nonsense/v1"},
+		{"--runtime-config=api/v1=false", "generic", "--runtime-config turns off api/v1"},
 		{"--tls-min-version=VersionTLS99", "generic", `unknown tls version "VersionTLS99"`},
 		{"--tls-cipher-suites=none", "generic", "Cipher suite none not supported"},
 		{"--token-auth-file=" + missing, "generic", missing},

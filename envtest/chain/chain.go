@@ -89,6 +89,9 @@ type Config struct {
 	Tokens authenticator.Token
 	// Faults are the rules about this server; nil leaves the injectors out.
 	Faults *fault.Set
+	// SettledWrites makes the answer to a write wait until the server's own watch caches and
+	// informers have it.
+	SettledWrites bool
 	// UpstreamPauses keeps the second that two of upstream's hooks wait before they try.
 	UpstreamPauses bool
 	// Virtual is whether the server is in virtual time, where files are looked at now and then:
@@ -162,6 +165,7 @@ type Chain struct {
 	renewals        *upstream.Renewals
 	peerLease       *upstream.PeerLease // nil if no server looks for another
 	quota           *upstream.QuotaDrain
+	caches          upstream.TimedCaches
 	endpoints       *upstream.Endpoints
 	auditLogs       []*lumberjack.Logger
 	autoregistering *upstream.Autoregistration

@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apiserver/pkg/server/flagz"
@@ -14,10 +15,10 @@ import (
 	basecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/component-base/featuregate"
 	zpagesfeatures "k8s.io/component-base/zpages/features"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/kubernetes/pkg/capabilities"
 
-	"snowglobe.test/envtest/chain/upstream"
 	"snowglobe.test/envtest/process"
 )
 
@@ -41,6 +42,8 @@ type Flags struct {
 	withoutHousekeeping bool
 	// frontProxy is whether they say what the front proxy is.
 	frontProxy bool
+	// remarks are lines that parsing has for the user, such as that a flag is deprecated.
+	remarks string
 }
 
 // ParseFlags parses kube-apiserver flags as kube-apiserver does. An error is upstream's own
@@ -70,6 +73,8 @@ func ParseFlags(flags []string, defaults Defaults) (*Flags, error) {
 	for _, section := range sections.FlagSets {
 		set.AddFlagSet(section)
 	}
+	var remarks strings.Builder
+	set.SetOutput(&remarks)
 	if err := set.Parse(flags); err != nil {
 		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
 	}
@@ -92,8 +97,15 @@ func ParseFlags(flags []string, defaults Defaults) (*Flags, error) {
 	}
 	return &Flags{
 		run: run, gates: gates, withoutHousekeeping: defaults.WithoutHousekeeping,
-		frontProxy: slices.ContainsFunc(frontProxyFlags, set.Changed),
+		frontProxy: slices.ContainsFunc(frontProxyFlags, set.Changed), remarks: remarks.String(),
 	}, nil
+}
+
+// LogRemarks logs what kube-apiserver says of its flags on stderr, such as that one is deprecated.
+func (f *Flags) LogRemarks() {
+	for line := range strings.Lines(f.remarks) {
+		klog.Warning(strings.TrimSpace(line))
+	}
 }
 
 // ServingCertificate returns the certificates in --tls-cert-file, the server's own first. There are
@@ -115,7 +127,7 @@ func (f *Flags) ServingCertificate() []*x509.Certificate {
 func (f *Flags) Process() process.Flags {
 	takeOver := []func() func(){takeOverCapabilities}
 	if f.withoutHousekeeping {
-		takeOver = append(takeOver, takeOverRenewal, upstream.WithoutQueueMetrics)
+		takeOver = append(takeOver, takeOverRenewal, process.WithoutQueueMetrics)
 	}
 	return process.Flags{
 		Gates:               differingGates(f.gates),

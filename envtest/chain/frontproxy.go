@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
@@ -17,7 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/controlplane"
 
 	"snowglobe.test/envtest/chain/upstream"
-	"snowglobe.test/internal/tempdir"
+	"snowglobe.test/internal/memfile"
 )
 
 // FrontProxy is by which certificate aggregated API servers know the aggregator, which tells them in
@@ -112,15 +110,15 @@ func (c *Chain) lendFrontProxy() (forget func() error, err error) {
 	if !c.ownFrontProxy() {
 		return func() error { return nil }, nil
 	}
-	dir, err := tempdir.Make("front-proxy")
+	extra, client := &c.configs.aggregator.ExtraConfig, c.cfg.FrontProxy.Client
+	cert, err := memfile.New("front-proxy-cert", client.Cert)
 	if err != nil {
 		return nil, err
 	}
-	extra, client := &c.configs.aggregator.ExtraConfig, c.cfg.FrontProxy.Client
-	extra.ProxyClientCertFile, extra.ProxyClientKeyFile = filepath.Join(dir.Path(), "client.crt"), filepath.Join(dir.Path(), "client.key")
-	err = errors.Join(os.WriteFile(extra.ProxyClientCertFile, client.Cert, 0o600), os.WriteFile(extra.ProxyClientKeyFile, client.Key, 0o600))
+	key, err := memfile.New("front-proxy-key", client.Key)
 	if err != nil {
-		return nil, errors.Join(err, dir.Remove())
+		return nil, errors.Join(err, cert.Remove())
 	}
-	return dir.Remove, nil
+	extra.ProxyClientCertFile, extra.ProxyClientKeyFile = cert.Path(), key.Path()
+	return func() error { return errors.Join(cert.Remove(), key.Remove()) }, nil
 }

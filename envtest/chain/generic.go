@@ -2,11 +2,13 @@ package chain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -83,7 +85,7 @@ func (c *Chain) buildGeneric(ctx context.Context) error {
 		}
 	}
 	g.config.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
-	filters := c.requests.HandlerChain(g.config.BuildHandlerChainFunc)
+	filters := c.caches.HandlerChain(c.requests.HandlerChain(g.config.BuildHandlerChainFunc))
 	g.config.BuildHandlerChainFunc = func(api http.Handler, config *genericapiserver.Config) http.Handler {
 		return filters(inject.APIServices(api, c.injector, c.apiService), config)
 	}
@@ -147,7 +149,11 @@ func trimManagedFields(obj any) (any, error) {
 }
 
 func (c *Chain) applyEnablement(g *genericStage) error {
-	return c.options.APIEnablement.ApplyTo(g.config, controlplane.DefaultAPIResourceConfigSource(), legacyscheme.Scheme)
+	err := c.options.APIEnablement.ApplyTo(g.config, controlplane.DefaultAPIResourceConfigSource(), legacyscheme.Scheme)
+	if err == nil && !g.config.MergedResourceConfig.ResourceEnabled(corev1.SchemeGroupVersion.WithResource("namespaces")) {
+		return errors.New("--runtime-config turns off api/v1, and without it a kube-apiserver never gets ready; add api/v1=true")
+	}
+	return err
 }
 
 func (c *Chain) applyEgress(g *genericStage) error {
@@ -193,6 +199,7 @@ func (c *Chain) applyStorage(g *genericStage) error {
 		CompactionInterval:   etcd.StorageConfig.CompactionInterval,
 		EventsHistoryWindows: c.cfg.CacheWindows,
 		InterceptCache:       c.interceptCache,
+		AfterWrite:           c.afterWrite(),
 	})
 	plain := len(etcd.EtcdServersOverrides) == 0
 	if plain {
@@ -232,6 +239,7 @@ func (c *Chain) applyAuthentication(g *genericStage) error {
 	if err := c.applyFrontProxy(g); err != nil {
 		return err
 	}
+	c.caches.Add("authenticator", g.config.Authentication.Authenticator)
 	g.config.Authentication.Authenticator = inject.Authentication(withTokens(c.cfg.Tokens, g.config.Authentication.Authenticator), c.injector)
 	return nil
 }

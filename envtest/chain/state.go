@@ -1,7 +1,11 @@
 package chain
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	apistorage "k8s.io/apiserver/pkg/storage"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 
@@ -21,7 +25,9 @@ type state struct {
 
 // observeState fills in the state once servers are built, before informers start.
 func (c *Chain) observeState() error {
+	c.caches.Find()
 	c.state.restore = &restore.Server{
+		Caches:        &c.caches,
 		Storage:       c.state.storage,
 		Prefix:        c.options.Etcd.StorageConfig.Prefix,
 		IdentityLabel: controlplaneapiserver.IdentityLeaseComponentLabelKey,
@@ -36,6 +42,7 @@ func (c *Chain) observeState() error {
 			settle.Started(c.servers.aggregator.APIRegistrationInformers),
 		},
 		InFlight: c.requests.InFlight,
+		Faults:   c.cfg.Faults,
 	}
 	if !c.crdsEnabled() {
 		return nil
@@ -57,6 +64,25 @@ func (c *Chain) RestoreServer() *restore.Server { return c.state.restore }
 
 // SettleServer returns what tells whether the chain has anything left to do.
 func (c *Chain) SettleServer() *settle.Server { return c.state.settle }
+
+// afterWrite is reststorage.Config.AfterWrite. A server that is not ready yet waits for nothing, and
+// neither do its own clients.
+func (c *Chain) afterWrite() reststorage.AfterWrite {
+	if !c.cfg.SettledWrites {
+		return nil
+	}
+	return func(ctx context.Context, resource *reststorage.Resource, revision uint64) {
+		who, ok := request.UserFrom(ctx)
+		if !ok || who.GetName() == user.APIServerUser {
+			return
+		}
+		select {
+		case <-c.readySignal:
+			c.state.settle.Await(ctx, resource, revision)
+		default:
+		}
+	}
+}
 
 // interceptCache is reststorage.Config.InterceptCache.
 func (c *Chain) interceptCache(store apistorage.Interface, resource schema.GroupResource) (apistorage.Interface, func()) {

@@ -83,6 +83,12 @@ func WithTimeouts(start, stop time.Duration) Option {
 	return func(c *config) { c.options.StartTimeout, c.options.StopTimeout = start, stop }
 }
 
+// WithSettledWrites says whether the answer to a write waits until the server's own watch caches and
+// informers have the write, as envtest.WithSettledWrites does. It does by default.
+func WithSettledWrites(settled bool) Option {
+	return func(c *config) { c.options.UnsettledWrites = !settled }
+}
+
 // WithSeed decides what rules leave to chance.
 func WithSeed(seed uint64) Option {
 	return func(c *config) { c.options.Seed = seed }

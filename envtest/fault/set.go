@@ -96,6 +96,21 @@ func (s *Set) Concerns(op Operation) bool {
 	return s.scheduler != nil || slices.ContainsFunc(s.entries, func(e *Entry) bool { return !e.rule.Kind.stands() && e.rule.Covers(&op) })
 }
 
+// About reports whether there are rules that may keep operations of a server at one of these
+// points from happening, be it only for some of the objects of a resource. It counts nothing.
+func (s *Set) About(server, resource string, points ...string) bool {
+	if !s.Active() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.scheduler != nil || slices.ContainsFunc(s.entries, func(e *Entry) bool {
+		r := &e.rule
+		return !e.open && suits(r.Server, server) && (r.Resource == "" || glob(r.Resource, resource)) &&
+			(r.Kind.stands() || slices.ContainsFunc(points, func(point string) bool { return glob(r.Point, point) }))
+	})
+}
+
 // At says what becomes of an operation, after it has waited out holds, delays and
 // freezes. describe is called only if the Set is Active. An error, when ctx ends
 // first or the catalogue lacks the point, means that the operation must not go on.

@@ -43,6 +43,30 @@ func named(name string) Operation {
 	return Operation{Point: "store/put", Resource: "configmaps", Namespace: "default", Name: name}
 }
 
+// TestAbout tells which rules may hold up the events of pods on apiserver-0.
+func TestAbout(t *testing.T) {
+	points := []string{"cache/pods", "http/watch", "store/watch-event"}
+	for rule, want := range map[string]bool{
+		"hold cache/pods":                             true,
+		"hold cache/* server=apiserver-0":             true,
+		"hold cache/pods server=apiserver-1":          false,
+		"hold cache/nodes":                            false,
+		"delay http/watch by=1s resource=pods":        true,
+		"delay http/watch by=1s resource=nodes":       false,
+		"delay http/watch by=1s caller=somebody":      true,
+		"hold store/watch-event name=a":               true,
+		"fail store/put resource=pods with=no-leader": false,
+		"partition store server=apiserver-0":          true,
+		"partition store server=apiserver-1":          false,
+	} {
+		assert.Equal(t, want, setOf(t, Config{}, rule).About("apiserver-0", "pods", points...), rule)
+	}
+	s := setOf(t, Config{}, "hold cache/pods")
+	s.Rules()[0].Gate().Open()
+	assert.False(t, s.About("apiserver-0", "pods", points...), "an open gate")
+	assert.False(t, New(Config{}).About("apiserver-0", "pods", points...), "no rule")
+}
+
 func TestAtWithoutRules(t *testing.T) {
 	unasked := func() Operation { t.Error("an operation is described that no rule asks for"); return Operation{} }
 	for what, s := range map[string]*Set{"nil": nil, "empty": New(Config{})} {

@@ -1,13 +1,15 @@
 package process
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"iter"
 	"reflect"
 	"runtime"
 	"slices"
 	"strings"
+
+	"k8s.io/klog/v2"
 )
 
 // stackBytes bounds the stack in the report of a crash.
@@ -50,8 +52,11 @@ func (m *Member) die(what string) {
 func exited(exit func(int), code int) {
 	shared.handled.Add(1)
 	if m := current(); m != nil {
+		if m.fatal.Load() != nil {
+			klog.LogToStderr(false) // of a line without stacks, by klog.Exit
+		}
 		line := "no fatal line" // klog.OsExit may be called without one
-		if fatal := m.fatal.Load(); fatal != nil {
+		if fatal := cmp.Or(m.fatal.Load(), m.lastLine.Load()); fatal != nil {
 			line = *fatal
 		}
 		m.die(fmt.Sprintf("it logged a fatal error and would have exited with code %d: %s", code, line))
@@ -59,12 +64,11 @@ func exited(exit func(int), code int) {
 	exit(code)
 }
 
-// panicked is the last of upstream's handlers of a panic. When it returns, the panic
-// goes on. That is right in a stranger's goroutine, and in one that serves a request,
-// where net/http (or the in-memory transport) turns it into a broken connection. In any
-// other it would end the process, so it is reported as a crash of the member instead.
-func panicked(_ context.Context, reason any) {
-	shared.handled.Add(1)
+// panicked is told of a panic after it was logged. When it returns, the panic goes on. That is
+// right in a stranger's goroutine, and in one that serves a request, where net/http (or the
+// in-memory transport) turns it into a broken connection. In any other it would end the process,
+// so it is reported as a crash of the member instead.
+func panicked(reason any) {
 	if m := current(); m != nil && !serving() {
 		m.die(fmt.Sprintf("one of its goroutines panicked: %v", reason))
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -189,6 +190,32 @@ func TestFatalLog(t *testing.T) {
 	<-m.Go(ends["fatal"])
 	got := log.String()
 	assert.False(t, !strings.Contains(got, "] the end") || !strings.Contains(got, "crash_test.go") || len(got) > 2*stackBytes, "the log has %d bytes: %.2000s", len(got), got)
+}
+
+// TestFatalIsSilent keeps what klog writes about a fatal line from the terminal, and what is logged
+// after it.
+func TestFatalIsSilent(t *testing.T) {
+	for name, end := range map[string]func(...any){"with stacks": klog.Fatal, "without": klog.Exit} {
+		t.Run(name, func(t *testing.T) {
+			stderr := os.Stderr
+			read, write, err := os.Pipe()
+			require.NoError(t, err)
+			os.Stderr = write
+			defer func() { os.Stderr = stderr }()
+			var log syncBuffer
+			m, err := Join("quiet", Flags{}, &log, func(error) {})
+			require.NoError(t, err)
+			<-m.Go(func() { end("the end") })
+			m.Do(func() { klog.Info("after it") })
+			m.Leave()
+			_ = write.Close()
+			os.Stderr = stderr
+			text, err := io.ReadAll(read)
+			require.NoError(t, err)
+			assert.Empty(t, string(text))
+			assert.Contains(t, log.String(), "after it")
+		})
+	}
 }
 
 // TestServeAfterCrash still answers the requests by which a server that has crashed

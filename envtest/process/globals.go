@@ -1,13 +1,11 @@
 package process
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"runtime"
 	"slices"
 	"sync/atomic"
-	"time"
 	_ "unsafe" // for linkname
 
 	"go.uber.org/zap"
@@ -17,7 +15,6 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/featuregate"
 	featuremetrics "k8s.io/component-base/metrics/prometheus/feature"
-	"k8s.io/klog/v2"
 
 	"snowglobe.test/internal/etcdlog"
 )
@@ -68,26 +65,6 @@ func takeOver(flags Flags) error {
 //go:linkname etcd3ClientLogger k8s.io/apiserver/pkg/storage/storagebackend/factory.etcd3ClientLogger
 var etcd3ClientLogger *zap.Logger
 
-// takeOverHandlers replaces what upstream calls on fatal lines, panics and errors.
-func takeOverHandlers() {
-	exit, panics, errs := klog.OsExit, utilruntime.PanicHandlers, utilruntime.ErrorHandlers
-	onGiveBack(func() {
-		awaitHandled()
-		klog.OsExit, utilruntime.PanicHandlers, utilruntime.ErrorHandlers = exit, panics, errs
-	})
-	klog.OsExit = func(code int) { exited(exit, code) }
-	utilruntime.PanicHandlers = append(slices.Clip(panics), panicked)
-	// The second of upstream's error handlers sleeps until a millisecond after the
-	// last error of the process: 26 years in virtual time, if that was in real time.
-	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{errs[0], pauseAfterError}
-}
-
-// pauseAfterError keeps a loop that fails at once from spinning.
-func pauseAfterError(context.Context, error, string, ...any) {
-	shared.handled.Add(1)
-	time.Sleep(time.Millisecond)
-}
-
 // serverVariables would decide whether a server starts, and how it answers, on one machine
 // and not on the next. Where upstream has flags instead, they work as ever. Client-go reads
 // the first two at each request, and so a server's own clients do: they pause for seconds
@@ -114,12 +91,6 @@ func takeOverEnvironment() {
 		}
 	}
 }
-
-// awaitHandled makes what follows happen after (in Go's memory model) every read that
-// a member's goroutine has made of upstream's handlers. The handlers have no lock, but
-// each reader has counted in shared.handled since. That all these goroutines have ended
-// is known from their labels, but that establishes no happens-before.
-func awaitHandled() { _ = shared.handled.Load() }
 
 func setGates(gates map[featuregate.Feature]bool) error {
 	if len(gates) == 0 {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"runtime"
+	"strconv"
 
 	"k8s.io/klog/v2"
 
@@ -39,8 +40,12 @@ func takeOverKlog(verbosity int) error {
 			}
 		})
 	}
+	// The program may have its own lines be as verbose as it likes.
+	if program, err := strconv.Atoi(flags.Lookup("v").Value.String()); err == nil {
+		verbosity = max(verbosity, program)
+	}
 	for name, value := range map[string]string{
-		"alsologtostderr": "false", "stderrthreshold": "4" /* above FATAL */, "v": fmt.Sprint(verbosity),
+		"alsologtostderr": "false", "stderrthreshold": "4" /* above FATAL */, "v": strconv.Itoa(verbosity),
 	} {
 		// A client may change them too, by /debug/flags.
 		before := flags.Lookup(name).Value.String()
@@ -52,12 +57,15 @@ func takeOverKlog(verbosity int) error {
 	// klog writes a line to its severity's output and all below, or to the first only.
 	klog.SetOutput(io.Discard)
 	klog.SetOutputBySeverity("INFO", logRouter{})
-	klog.SetOutputBySeverity("FATAL", fatalRouter{io.Discard})
+	toStderr := flags.Lookup("logtostderr").Value
+	klog.SetOutputBySeverity("FATAL", fatalRouter{io.Discard, toStderr})
 	if flags.Lookup("one_output").Value.String() == "true" {
 		klog.SetOutput(logRouter{})
-		klog.SetOutputBySeverity("FATAL", fatalRouter{logRouter{}})
+		klog.SetOutputBySeverity("FATAL", fatalRouter{logRouter{}, toStderr})
 	}
-	klog.LogToStderr(false)
+	if routed := takeOverLogger(verbosity); !routed {
+		klog.LogToStderr(false) // else it would only decide who gets the stack after a fatal line
+	}
 	return nil
 }
 
@@ -116,14 +124,24 @@ func withoutStacks(line []byte) []byte {
 	return line
 }
 
-// fatalRouter keeps the first fatal line of a member, for the report of its crash.
-type fatalRouter struct{ next io.Writer }
+// fatalRouter keeps the first fatal line of a member, for the report of its crash, and its stack from
+// the terminal: klog writes one to stderr between the line and all stacks, unless it logs to stderr.
+// It holds its lock from the one to the other.
+type fatalRouter struct {
+	next     io.Writer
+	toStderr flag.Value // klog's setting, which the lock guards
+}
 
 // Write implements io.Writer.
 func (r fatalRouter) Write(line []byte) (int, error) {
 	if m := current(); m != nil {
-		text := string(bytes.TrimSpace(line))
-		m.fatal.CompareAndSwap(nil, &text)
+		stacks := bytes.HasPrefix(line, []byte("goroutine "))
+		if text := string(bytes.TrimSpace(line)); !stacks {
+			m.fatal.CompareAndSwap(nil, &text)
+		}
+		if err := r.toStderr.Set(strconv.FormatBool(!stacks)); err != nil {
+			return 0, err
+		}
 	}
 	return r.next.Write(line)
 }

@@ -57,12 +57,14 @@ type Member struct {
 	crash   func(error)
 	crashed atomic.Bool
 	fatal   atomic.Pointer[string] // its first fatal log line
-	flags   Flags
-	labels  unsafe.Pointer
-	ctx     context.Context
-	leave   sync.Once
-	dialKMS Dialer
-	monitor atomic.Pointer[etcd3metrics.Monitor] // tells the size of its store for its metrics
+	// lastLine is its last log line of those that do not tell whether they are fatal.
+	lastLine atomic.Pointer[string]
+	flags    Flags
+	labels   unsafe.Pointer
+	ctx      context.Context
+	leave    sync.Once
+	dialKMS  Dialer
+	monitor  atomic.Pointer[etcd3metrics.Monitor] // tells the size of its store for its metrics
 
 	storeClients StoreClients
 }

@@ -25,7 +25,7 @@ type Connection struct {
 func newConnection(e *Endpoint, certificates []*x509.Certificate) *Connection {
 	c := &Connection{endpoint: e}
 	c.requests.PeerCertificates = certificates
-	c.upgrades = memnet.UpgradeTransport(c.dial, e.tls)
+	c.upgrades = memnet.UpgradeTransport(c.Dial, e.tls)
 	c.requests.Handler, c.requests.Upgrade = http.HandlerFunc(e.serve), c.upgrades
 	return c
 }
@@ -49,8 +49,8 @@ func (c *Connection) Break(lost error) {
 	c.upgrades.CloseIdleConnections()
 }
 
-// dial opens a connection to secure serving, for one upgrade.
-func (c *Connection) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+// Dial opens a connection to secure serving, for one upgrade.
+func (c *Connection) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	conn, err := c.endpoint.listener.dial(ctx)
 	if err != nil {
 		return nil, err

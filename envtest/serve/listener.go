@@ -2,9 +2,11 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
+	"syscall"
 
 	"snowglobe.test/envtest/memnet"
 	"snowglobe.test/internal/conns"
@@ -46,18 +48,39 @@ func listen(address string) (*listener, error) {
 }
 
 func (l *listener) listenTCP(address string) error {
-	host, _, err := net.SplitHostPort(address)
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Errorf("listener address %q: %w; write it like 127.0.0.1:6443", address, err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return fmt.Errorf("listener address %q is not on loopback; use 127.0.0.1", address)
 	}
-	if l.tcp, err = net.Listen("tcp", address); err != nil {
+	hosts := []string{host}
+	if host == "localhost" {
+		hosts = loopbacks
+	}
+	for _, host := range hosts {
+		if l.tcp, err = net.Listen("tcp", net.JoinHostPort(host, port)); !isAbsent(err) {
+			break
+		}
+	}
+	switch {
+	case isAbsent(err):
+		return fmt.Errorf("listener: %w: this machine has no such address; use localhost:%s", err, port)
+	case err != nil:
 		return fmt.Errorf("listener: %w; choose another port, or 0 for a free one", err)
 	}
 	l.addr = l.tcp.Addr().(*net.TCPAddr)
 	return nil
+}
+
+// loopbacks are the addresses of localhost, whatever the machine's resolver says. Some machines have
+// only the second.
+var loopbacks = []string{"127.0.0.1", "::1"}
+
+// isAbsent reports whether the machine lacks an address.
+func isAbsent(err error) bool {
+	return errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)
 }
 
 // pump hands the connections of one listener to Accept.

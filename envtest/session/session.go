@@ -50,6 +50,8 @@ type Options struct {
 	CRDs     [][]byte // in JSON
 	Faults   []string // rules
 	Seed     uint64
+	// UnsettledWrites is WithSettledWrites(false).
+	UnsettledWrites bool
 	// Arguments are those of a kube-apiserver that is a program, whose defaults then hold
 	// instead of the harness's.
 	Arguments []string

@@ -32,6 +32,17 @@ func Bubble(f func() error) error {
 	return err
 }
 
+// checkTimers returns an error where timers are those of Go 1.22, with which testing/synctest panics.
+func checkTimers() error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	if cap(timer.C) == 0 {
+		return nil
+	}
+	return errors.New("there is no virtual time with asynctimerchan=1: take it out of GODEBUG, or, where a go.mod or a main package " +
+		"asks for timers of before Go 1.23, add asynctimerchan=0 to GODEBUG")
+}
+
 func enter(f func() error) (err error) {
 	var inside Goroutine
 	defer func() {

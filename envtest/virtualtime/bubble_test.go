@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"snowglobe.test/envtest/virtualtime"
+	"snowglobe.test/internal/pages"
 )
 
 func TestVirtual(t *testing.T) {
@@ -49,3 +50,11 @@ func TestBubbleDeadlock(t *testing.T) {
 }
 
 func waitForEver(c chan struct{}) { <-c }
+
+// TestAsyncTimers says why there is no virtual time with the timers of Go 1.22.
+func TestAsyncTimers(t *testing.T) {
+	t.Setenv("GODEBUG", "asynctimerchan=1")
+	err := virtualtime.Bubble(func() error { return nil })
+	require.ErrorContains(t, err, "there is no virtual time with asynctimerchan=1")
+	pages.Troubleshooting(t, "../..", err.Error())
+}

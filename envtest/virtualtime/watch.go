@@ -21,6 +21,9 @@ const Patience = 2500 * time.Millisecond
 // left behind, with all its goroutines. One that runs for four times the patience, while
 // time stands still, is named in warnings, and goes on.
 func Watched(patience time.Duration, warnings io.Writer, f func(begun func())) error {
+	if err := checkTimers(); err != nil {
+		return err
+	}
 	startSignals()
 	ended := make(chan struct{})
 	var bubble atomic.Pointer[watched]

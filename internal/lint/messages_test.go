@@ -21,6 +21,7 @@ var othersMessages = map[string]string{
 	"is forbidden: User \"jane\" cannot ...":                                   "the API server's",
 	"Forbidden: ... error looking up service account default/default":          "the API server's",
 	"deadlock: main bubble goroutine has exited but blocked goroutines remain": "Go's",
+	"fatal error: concurrent map read and map write":                           "Go's",
 	"flag redefined: kubeconfig":                                               "Go's",
 	"go: updates to go.mod needed":                                             "the go command's",
 	"timed out waiting for the condition":                                      "kubectl's",

@@ -52,6 +52,7 @@ const policy = `
 	internal/hostile/run             -> internal/home internal/hostile
 	internal/watchframe              ->
 	internal/htmlpage                ->
+	internal/memfile                 -> internal/tempdir
 	internal/outfile                 -> internal/diskerr
 	internal/observe                 -> envtest/trace internal/watchframe
 	envtest/memnet                   ->
@@ -90,15 +91,15 @@ const policy = `
 	envtest/chain/egress             -> envtest/fault/edge envtest/storage envtest/storage/intercept fakes/konnectivity
 	envtest/chain/inject             -> envtest/chain/upstream envtest/fault/edge envtest/process envtest/storage/intercept internal/conns internal/watchframe
 	envtest/chain/inject (test)      -> envtest/memnet
-	envtest/chain/reststorage        -> envtest/fault/edge envtest/storage envtest/storage/intercept
+	envtest/chain/reststorage        -> envtest/fault/edge envtest/storage envtest/storage/intercept internal/broadcast
 	envtest/chain/restore            -> envtest/chain/reststorage envtest/storage internal/broadcast internal/turn
-	envtest/chain/settle             -> envtest/chain/reststorage envtest/fault
+	envtest/chain/settle             -> envtest/chain/reststorage envtest/fault internal/broadcast
 	envtest/chain/... (test)         -> envtest/chain/reststorage/reststoragetest internal/hostile internal/watchfilter
 	envtest/chain/reststorage/reststoragetest -> envtest/chain/reststorage envtest/storage envtest/storage/intercept envtest/storage/memory
-	envtest/chain                    -> envtest/chain/bootstrap envtest/chain/egress envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/process envtest/serve envtest/storage envtest/storage/intercept internal/tempdir
+	envtest/chain                    -> envtest/chain/bootstrap envtest/chain/egress envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/process envtest/serve envtest/storage envtest/storage/intercept internal/memfile
 
 	# The face.
-	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/component envtest/serverflags envtest/virtualtime envtest/webhook internal/observe internal/pki internal/left internal/serverlog internal/tempdir internal/diskerr internal/manifests
+	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/component envtest/serverflags envtest/virtualtime envtest/webhook internal/observe internal/pki internal/left internal/serverlog internal/memfile internal/diskerr internal/manifests
 	envtest (test)                   -> envtest/kubectl internal/hostile internal/pages internal/sample
 	envtest/nodes                    ->
 	envtest/kubectl                  -> internal/tempdir

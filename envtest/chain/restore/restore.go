@@ -47,7 +47,8 @@ func (r *Restorer) Snapshot(ctx context.Context, servers []*Server) (storage.Sna
 // changes of its resource, the handler of custom resources those of the CRDs, and
 // the aggregators have an APIService for every CRD and for no other. Other
 // informers, of servers and clients, catch up as they always do. What a Restore
-// could not wait for, because its context ended, the next one waits for.
+// could not wait for, because its context ended, the next one waits for. At last the servers forget
+// the answers that they keep for some time.
 //
 // A CRD that goes is deleted when its objects are, and watchers have been told: a second
 // after a server has seen it go, it ends their watches.
@@ -67,6 +68,11 @@ func (r *Restorer) Restore(ctx context.Context, servers []*Server, to storage.Sn
 		return nil, fmt.Errorf("another restore has not ended: %w", err)
 	}
 	defer r.turn.Give()
+	defer func() {
+		for _, server := range servers {
+			server.Caches.Empty()
+		}
+	}()
 	if err := waitAPIServices(ctx, servers); err != nil {
 		return nil, err
 	}

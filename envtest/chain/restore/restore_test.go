@@ -58,7 +58,7 @@ func TestRestoreLeavesAlone(t *testing.T) {
 				store := reststoragetest.Start(t)
 				r := New(store)
 				rest := reststoragetest.New(t, store, reststorage.Config{})
-				server := &Server{Storage: rest, Prefix: "/registry", IdentityLabel: label, ServiceIP: "10.0.0.1"}
+				server := &Server{Storage: rest, Caches: noCaches{}, Prefix: "/registry", IdentityLabel: label, ServiceIP: "10.0.0.1"}
 				write := func(value string) {
 					t.Helper()
 					var err error
@@ -111,7 +111,7 @@ func TestServerWrites(t *testing.T) {
 				r := New(store)
 				rest := reststoragetest.New(t, store, reststorage.Config{Writes: r})
 				w := &writer{Interface: rest.Client().Kubernetes, key: key}
-				servers := []*Server{{Storage: rest, Prefix: "/registry"}}
+				servers := []*Server{{Storage: rest, Caches: noCaches{}, Prefix: "/registry"}}
 				w.put(t, server, "boot")
 				r.BootFinished()
 				snapshot, err := r.Snapshot(t.Context(), servers)
@@ -351,7 +351,7 @@ func TestRestoreDeletesCRDLast(t *testing.T) {
 		store := reststoragetest.Start(t)
 		r := New(store)
 		rest := reststoragetest.New(t, store, reststorage.Config{})
-		servers := []*Server{{Storage: rest, Prefix: "/registry"}}
+		servers := []*Server{{Storage: rest, Caches: noCaches{}, Prefix: "/registry"}}
 		snapshot, err := r.Snapshot(t.Context(), servers)
 		require.NoError(t, err)
 		const crd, object = "/registry/apiextensions.k8s.io/customresourcedefinitions/things.example.com", "/registry/example.com/things/default/a"
@@ -405,3 +405,12 @@ func TestRestoreDeletesForWatchers(t *testing.T) {
 		assert.EqualValues(t, objects, deleted.Load())
 	})
 }
+
+// noCaches are the caches of a server without any.
+type noCaches struct{}
+
+// Names implements Caches.
+func (noCaches) Names() []string { return nil }
+
+// Empty implements Caches.
+func (noCaches) Empty() {}

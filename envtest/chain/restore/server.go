@@ -20,6 +20,8 @@ import (
 
 // Server is what a restore must know of an API server.
 type Server struct {
+	// Caches are those in which it keeps answers for some time.
+	Caches Caches
 	// Storage has its watch caches, and a client of the store.
 	Storage *reststorage.Storage
 	// CRDs are the CRDs as the server sees them; nil if their API is off.
@@ -33,6 +35,12 @@ type Server struct {
 
 	// unseen are changes the server may not have seen. The running Restore owns them.
 	unseen []storage.Change
+}
+
+// Caches are caches that can be emptied.
+type Caches interface {
+	Names() []string
+	Empty()
 }
 
 // How the keys begin, behind the prefix, of objects that a server acts upon by itself.

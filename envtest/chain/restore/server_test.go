@@ -92,6 +92,7 @@ func startServer(t *testing.T, store *memory.Store) *testServer {
 	crds, err := ObserveCRDs(informer, &s.handler, func() {})
 	require.NoError(t, err)
 	s.Server = &Server{
+		Caches:  noCaches{},
 		Storage: rest, CRDs: crds, Prefix: reststoragetest.Prefix,
 		IdentityLabel: "apiserver.kubernetes.io/identity", ServiceIP: "10.0.0.1",
 	}

@@ -92,7 +92,7 @@ func (s *Storage) cached(config *storagebackend.ConfigForResource, resourcePrefi
 	delegator := cacher.NewCacheDelegator(watchCache, store)
 	resource := &Resource{
 		name: config.GroupResource, prefix: config.Prefix, resourcePrefix: resourcePrefix, store: delegator, cache: watchCache,
-		newFunc: newFunc, newListFunc: newListFunc, destroyed: make(chan struct{}),
+		source: source, newFunc: newFunc, newListFunc: newListFunc, destroyed: make(chan struct{}),
 	}
 	s.add(resource)
 	destroy := s.owned(func() {
@@ -103,7 +103,7 @@ func (s *Storage) cached(config *storagebackend.ConfigForResource, resourcePrefi
 		watchCache.Stop()
 		destroyStore()
 	})
-	return delegator, destroy, nil
+	return s.tellWrites(resource), destroy, nil
 }
 
 // owned makes destroy run once, however often it is called, and registers it for Close. Usually

@@ -30,6 +30,7 @@ type Resource struct {
 	resourcePrefix       string // of the keys of the resource, behind prefix
 	store                *cacher.CacheDelegator
 	cache                *cacher.Cacher
+	source               *source // of cache
 	newFunc, newListFunc func() runtime.Object
 	destroyed            chan struct{} // closed when it is
 }
@@ -102,6 +103,7 @@ func (s *Storage) remove(resource *Resource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(resource.destroyed)
+	resource.source.taken.Tell()
 	if s.resources[resource.keyPrefix()] == resource {
 		delete(s.resources, resource.keyPrefix())
 	}

@@ -56,6 +56,8 @@ type Config struct {
 	// InterceptCache wraps the store for the watch cache of a resource; the function that it
 	// returns releases the wrapper. Nil means no wrapper.
 	InterceptCache func(storage.Interface, schema.GroupResource) (storage.Interface, func())
+	// AfterWrite may be nil.
+	AfterWrite AfterWrite
 }
 
 // Storage is the storage of all resources of a chain. Make one with New.

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
+
+	"snowglobe.test/internal/broadcast"
 )
 
 // source is the store as one watch cache sees it, until the cache stops. Upstream's
@@ -19,6 +21,8 @@ type source struct {
 	ended  bool
 	events int          // that the cache has asked for
 	watch  *sourceWatch // the newest, nil before the first
+
+	taken broadcast.News // whenever the cache has done with an event
 }
 
 // queued is how many events a watch cache surely queues: it has room for 100 entries, and
@@ -64,6 +68,7 @@ type sourceWatch struct {
 
 // ResultChan implements watch.Interface.
 func (w *sourceWatch) ResultChan() <-chan watch.Event {
+	w.source.taken.Tell()
 	w.source.mu.Lock()
 	defer w.source.mu.Unlock()
 	w.source.events++

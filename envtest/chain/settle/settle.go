@@ -1,5 +1,5 @@
-// Package settle tells what a running API server has yet to do by itself. It looks,
-// and waits for nothing.
+// Package settle tells what a running API server has yet to do by itself: Unsettled looks, and
+// waits for nothing. Await waits until the server knows of one write.
 package settle
 
 import (
@@ -24,6 +24,10 @@ type Server struct {
 	// InFlight returns the requests it is handling, a line each, without the
 	// long-running ones and those that wait for what is held.
 	InFlight func(held []fault.Held) []string
+	// Faults are the rules about it; nil if there are none.
+	Faults *fault.Set
+
+	followed followed
 }
 
 // Unsettled is what a server has yet to do by itself.

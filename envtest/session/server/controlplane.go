@@ -79,6 +79,9 @@ func launchOptions(options *session.Options) ([]envtest.Option, error) {
 		return nil, err
 	}
 	opts = append(opts, flags...)
+	if options.UnsettledWrites {
+		opts = append(opts, envtest.WithSettledWrites(false))
+	}
 	if options.Seed != 0 {
 		opts = append(opts, envtest.WithSeed(options.Seed))
 	}
@@ -95,7 +98,7 @@ func launchOptions(options *session.Options) ([]envtest.Option, error) {
 // flagsOf are the flags and the listener, which a test gives by WithFlags or by WithArguments.
 func flagsOf(options *session.Options) ([]envtest.Option, error) {
 	if len(options.Arguments) == 0 {
-		return []envtest.Option{envtest.WithListener("127.0.0.1:0"), envtest.WithFlags(options.Flags...)}, nil
+		return []envtest.Option{envtest.WithListener("localhost:0"), envtest.WithFlags(options.Flags...)}, nil
 	}
 	if len(options.Flags) > 0 {
 		return nil, errors.New("WithFlags beside WithArguments: give them all as arguments")

@@ -1,4 +1,4 @@
-package upstream
+package process
 
 import (
 	"runtime"
@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/util/workqueue"
-	_ "k8s.io/component-base/metrics/prometheus/workqueue" // whose metrics they are
 )
 
 // TestWithoutQueueMetrics looks for the goroutine of a queue that updates its metrics.

@@ -1,0 +1,110 @@
+package settle
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	apistorage "k8s.io/apiserver/pkg/storage"
+	"k8s.io/client-go/tools/cache"
+
+	"snowglobe.test/envtest/chain/reststorage"
+	"snowglobe.test/envtest/fault"
+	"snowglobe.test/internal/broadcast"
+)
+
+// awaitPatience is how long at most a write waits until the server knows of it. Upstream lets a
+// consistent read wait as long for its watch cache.
+const awaitPatience = 3 * time.Second
+
+// Await waits until the server's watch cache of a resource, and its informers, have seen a write of
+// a revision, as they nearly always have on a machine with an etcd by the time that a client has its
+// answer and asks for the next thing. Where a rule may keep one of them from that, it does not wait.
+//
+// For example, RBAC's authorizer asks an informer. A client that creates a RoleBinding and then uses
+// it is refused if the informer gets the event later than the authorizer gets the question. In one
+// process that takes microseconds more than the answer to the client does.
+func (s *Server) Await(ctx context.Context, resource *reststorage.Resource, revision uint64) {
+	if s.Faults.About(s.Name, resource.Name(), delaying(resource.Name())...) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, awaitPatience)
+	defer cancel()
+	if resource.WaitSeen(ctx, revision) != nil {
+		return
+	}
+	for _, f := range s.followersOf(resource.Name()) {
+		if f.wait(ctx, revision) != nil {
+			return
+		}
+	}
+}
+
+// delaying are the points at which the events of a resource go from the store to the informers.
+func delaying(resource string) []string {
+	return []string{
+		fault.StoreList, fault.StoreWatchCreate, fault.StoreWatchEvent, fault.StoreProgress,
+		fault.CachePoint + resource, fault.InformerPoint + resource, fault.WatchPoint + resource,
+		fault.HTTPPoint + "list", fault.HTTPPoint + "watch",
+	}
+}
+
+// followed are the informers of a server by resource, from the first write to one on.
+type followed struct {
+	mu         sync.Mutex
+	byResource map[string][]*follower
+}
+
+// followersOf returns the informers of a resource that have started.
+func (s *Server) followersOf(resource string) []*follower {
+	s.followed.mu.Lock()
+	defer s.followed.mu.Unlock()
+	if s.followed.byResource == nil {
+		s.followed.byResource = map[string][]*follower{}
+		for resource, informers := range s.startedInformers() {
+			for _, informer := range informers {
+				s.followed.byResource[resource] = append(s.followed.byResource[resource], &follower{informer: informer})
+			}
+		}
+	}
+	return s.followed.byResource[resource]
+}
+
+// follower follows what an informer has seen.
+type follower struct {
+	informer cache.SharedIndexInformer
+	once     sync.Once
+	seen     atomic.Uint64 // the newest revision
+	news     broadcast.News
+}
+
+// wait waits until the informer has seen a revision. One that has not synced, or has stopped, is
+// not waited for.
+func (f *follower) wait(ctx context.Context, revision uint64) error {
+	if !f.informer.HasSynced() || f.informer.IsStopped() {
+		return nil
+	}
+	f.once.Do(func() {
+		_, _ = f.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    f.saw,
+			UpdateFunc: func(_, after any) { f.saw(after) },
+			DeleteFunc: f.saw,
+		})
+	})
+	return f.news.Await(ctx, func() bool { return f.seen.Load() >= revision || f.informer.IsStopped() })
+}
+
+// saw is told of an object that the informer's store has, or no longer has.
+func (f *follower) saw(object any) {
+	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = gone.Obj
+	}
+	if object, ok := object.(runtime.Object); ok {
+		if revision, err := (apistorage.APIObjectVersioner{}).ObjectResourceVersion(object); err == nil && revision > f.seen.Load() {
+			f.seen.Store(revision) // by one goroutine, the informer's
+		}
+	}
+	f.news.Tell()
+}

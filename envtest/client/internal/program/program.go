@@ -153,11 +153,16 @@ func goJSON(ctx context.Context, into any, args ...string) error {
 	out, err := command.Output()
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return fmt.Errorf("%w: put the go command there, set %s to a snowglobe that was built elsewhere, or %s", err, Env, HowToServe)
+		return noGo(err)
 	case err != nil:
 		return fmt.Errorf("%s: %w\n%s", command, err, &stderr)
 	}
 	return json.Unmarshal(out, into)
+}
+
+// noGo is the error where there is no go command.
+func noGo(err error) error {
+	return fmt.Errorf("%w: put the go command there, set %s to a snowglobe that was built elsewhere, or %s", err, Env, HowToServe)
 }
 
 // built reports whether the program at path is that of the release, or newer than all in the
@@ -202,6 +207,9 @@ func (s *source) build(ctx context.Context, path string, progress io.Writer) err
 	defer func() { _ = os.RemoveAll(building) }()
 	command := s.command(ctx, building)
 	if said, err := run(ctx, command, progress); err != nil {
+		if errors.Is(err, exec.ErrNotFound) {
+			return noGo(err)
+		}
 		return fmt.Errorf("build %s: %w\n%s\nWhere it can't be built, set %s to a snowglobe that was, or %s",
 			importPath, err, said, Env, HowToServe)
 	}

@@ -15,7 +15,7 @@ import (
 	"snowglobe.test/bench/measure"
 	"snowglobe.test/bench/results"
 	"snowglobe.test/bench/startup"
-	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/linked"
 )
 
 // AllOptions say how to measure all that users of a control plane feel.
@@ -70,7 +70,7 @@ func (o AllOptions) validate() error {
 // moment of the machine is in one sample of each. With an error the report holds the rounds before it.
 func All(ctx context.Context, opts AllOptions) (results.AllReport, error) {
 	opts = opts.withDefaults()
-	report := results.AllReport{Machine: measure.ThisMachine(envtest.Release()),
+	report := results.AllReport{Machine: measure.ThisMachine(linked.Release()),
 		Date: time.Now().UTC().Truncate(time.Second), Quick: opts.Quick}
 	if ChildRequested() {
 		return report, child.ErrRequested

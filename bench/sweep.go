@@ -15,7 +15,7 @@ import (
 	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
 	"snowglobe.test/bench/results"
-	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/linked"
 )
 
 // Sweep is what a sweep varies, and through which values.
@@ -68,7 +68,7 @@ func WatchSweep(ctx context.Context, opts SweepOptions) (results.SweepReport, er
 	if opts.Encodings == nil {
 		opts.Encodings = []string{opts.Encoding}
 	}
-	report := results.SweepReport{Machine: measure.ThisMachine(envtest.Release()),
+	report := results.SweepReport{Machine: measure.ThisMachine(linked.Release()),
 		Date: time.Now().UTC().Truncate(time.Second), Option: opts.Sweep.Option, Objective: opts.Objective}
 	if ChildRequested() {
 		return report, child.ErrRequested

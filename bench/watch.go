@@ -15,7 +15,7 @@ import (
 	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
 	"snowglobe.test/bench/results"
-	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/linked"
 )
 
 // What a load can run on, as WatchOptions.Transport says.
@@ -136,7 +136,7 @@ var ErrDelivery = load.ErrDelivery
 // holds what was measured before it, and the failed load if that is ErrDelivery.
 func Watch(ctx context.Context, opts WatchOptions) (results.WatchReport, error) {
 	if ChildRequested() {
-		return results.WatchReport{Machine: measure.ThisMachine(envtest.Release())}, child.ErrRequested
+		return results.WatchReport{Machine: measure.ThisMachine(linked.Release())}, child.ErrRequested
 	}
 	return watchHere(ctx, opts)
 }
@@ -144,7 +144,7 @@ func Watch(ctx context.Context, opts WatchOptions) (results.WatchReport, error) 
 // watchHere is Watch in any process, a child too.
 func watchHere(ctx context.Context, opts WatchOptions) (results.WatchReport, error) {
 	opts = opts.withDefaults()
-	report := results.WatchReport{Machine: measure.ThisMachine(envtest.Release())}
+	report := results.WatchReport{Machine: measure.ThisMachine(linked.Release())}
 	if err := opts.validate(); err != nil {
 		return report, fmt.Errorf("bench watch: %w", err)
 	}

@@ -25,6 +25,7 @@ import (
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/conformance/target"
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/linked"
 	"snowglobe.test/envtest/storage/embedded"
 	"snowglobe.test/internal/sample"
 )
@@ -107,7 +108,7 @@ func (r *remote) Open(ctx context.Context) (engine.Target[*suite.T], error) {
 	if err != nil {
 		return nil, err
 	}
-	opened, err := target.Kubeconfig{Path: path, Release: envtest.Release()}.Open(ctx)
+	opened, err := target.Kubeconfig{Path: path, Release: linked.Release()}.Open(ctx)
 	if err != nil {
 		return nil, errors.Join(err, cp.Stop(ctx))
 	}

@@ -323,9 +323,6 @@ func (cp *ControlPlane) WaitReady(ctx context.Context) error {
 	return nil
 }
 
-// Release returns the release of the linked kube-apiserver, like "v1.37.1".
-func Release() string { return chain.Release() }
-
 // Faults returns the rules about the control plane's operations. Rules may be added
 // (Inject, Gate), listed and removed while it runs.
 func (cp *ControlPlane) Faults() *fault.Set { return cp.faults }

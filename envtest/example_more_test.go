@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/linked"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/memory"
 	"snowglobe.test/envtest/trace"
@@ -143,7 +144,7 @@ func ExampleWithKubeconfig() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(version.GitVersion == envtest.Release())
+	fmt.Println(version.GitVersion == linked.Release())
 	if err := cp.Stop(ctx); err != nil {
 		log.Fatal(err)
 	}

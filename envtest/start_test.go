@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/linked"
 	"snowglobe.test/envtest/storage/embedded"
 	"snowglobe.test/envtest/trace"
 )
@@ -29,7 +30,7 @@ func TestStart(t *testing.T) {
 			client := kubernetes.NewForConfigOrDie(cp.Config())
 			version, err := client.Discovery().ServerVersion()
 			require.NoError(t, err)
-			assert.Equal(t, envtest.Release(), version.GitVersion, "what /version says")
+			assert.Equal(t, linked.Release(), version.GitVersion, "what /version says")
 			_, err = client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
 			assert.NoError(t, err, "a ready server has its system namespaces")
 			role, err := client.RbacV1().ClusterRoles().Get(t.Context(), "view", metav1.GetOptions{})

@@ -11,7 +11,7 @@ import (
 
 	"snowglobe.test/bench/child"
 	"snowglobe.test/bench/measure"
-	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/linked"
 )
 
 // Options say how to measure startup.
@@ -79,7 +79,7 @@ func measured(ctx context.Context, opts Options) (Report, error) {
 	if child.Requested() != "" {
 		return Report{}, child.ErrRequested
 	}
-	report := Report{Machine: measure.ThisMachine(envtest.Release()), Store: opts.Store, Runs: opts.Runs}
+	report := Report{Machine: measure.ThisMachine(linked.Release()), Store: opts.Store, Runs: opts.Runs}
 	if opts.Against != "" {
 		binaries, err := measure.FindBinaries(ctx, opts.Against)
 		if err != nil {

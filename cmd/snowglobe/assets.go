@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/linked"
 	"snowglobe.test/internal/diskerr"
 	"snowglobe.test/internal/releases"
 )
@@ -94,7 +94,7 @@ func printAssets(w io.Writer, dir, printed string, stock *releases.Release) {
 	case printEnv:
 		fmt.Fprintf(w, "export KUBEBUILDER_ASSETS='%s'\n", dir)
 	default:
-		apiServer := envtest.Release()
+		apiServer := linked.Release()
 		if stock != nil {
 			apiServer = stock.Version
 		}
@@ -102,7 +102,7 @@ func printAssets(w io.Writer, dir, printed string, stock *releases.Release) {
 
     export KUBEBUILDER_ASSETS='%[3]s'
     go test ./...
-`, apiServer, envtest.Release(), dir)
+`, apiServer, linked.Release(), dir)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"snowglobe.test/cmd/snowglobe/etcdmain"
-	globe "snowglobe.test/envtest"
+	"snowglobe.test/envtest/linked"
 )
 
 // assets makes the folder. Its programs are this test.
@@ -88,11 +88,11 @@ func TestAssetsOfRelease(t *testing.T) {
 	for _, args := range [][]string{{"--release", "1.36"}, {"--release", "v1.36.3"}, nil, {"--release", "1.36.3"}} {
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, exitOK, execute(t.Context(), append([]string{"assets", dir}, args...), &stdout, &stderr), "%s", &stderr)
-		want := globe.Release()
+		want := linked.Release()
 		if args != nil {
 			want = "v1.36.3"
 		}
-		assert.Contains(t, stdout.String(), "kube-apiserver "+want+", kubectl "+globe.Release())
+		assert.Contains(t, stdout.String(), "kube-apiserver "+want+", kubectl "+linked.Release())
 		said, err := exec.Command(filepath.Join(dir, "kube-apiserver"), "--version").CombinedOutput()
 		require.NoError(t, err)
 		assert.Equal(t, "Kubernetes "+want+"\n", string(said))

@@ -14,6 +14,7 @@ import (
 	"k8s.io/component-base/version"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/linked"
 	"snowglobe.test/envtest/serverflags"
 	"snowglobe.test/envtest/storage/external"
 )
@@ -26,14 +27,14 @@ func playAPIServer(ctx context.Context, args []string, stdout, stderr io.Writer)
 	case err != nil:
 		return err
 	case process.Help:
-		fmt.Fprintf(stdout, "This is Snowglobe's kube-apiserver %s.\n\nUsage:\n  kube-apiserver [flags]\n", envtest.Release())
+		fmt.Fprintf(stdout, "This is Snowglobe's kube-apiserver %s.\n\nUsage:\n  kube-apiserver [flags]\n", linked.Release())
 		serverflags.Print(stdout, columns(stdout))
 		return nil
 	case process.Version == "raw":
 		_, err := fmt.Fprintf(stdout, "%#v\n", releaseInfo())
 		return err
 	case process.Version != "":
-		_, err := fmt.Fprintln(stdout, "Kubernetes", envtest.Release())
+		_, err := fmt.Fprintln(stdout, "Kubernetes", linked.Release())
 		return err
 	}
 	if err := process.Validate(); err != nil {
@@ -84,6 +85,6 @@ const withoutFrontProxy = "--requestheader-client-ca-file="
 // releaseInfo is upstream's version of this program, as far as it is known.
 func releaseInfo() apimachineryversion.Info {
 	info := version.Get()
-	info.GitVersion, info.GitTreeState = envtest.Release(), "clean"
+	info.GitVersion, info.GitTreeState = linked.Release(), "clean"
 	return info
 }

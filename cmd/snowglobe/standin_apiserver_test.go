@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/util/keyutil"
 
-	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/linked"
 )
 
 // apiServerArgs are those that no kube-apiserver starts without, on a port that is free, and
@@ -62,9 +62,9 @@ func TestAPIServerStandInRefuses(t *testing.T) {
 // TestAPIServerStandInSays wants what kube-apiserver says of itself, whatever else is asked for.
 func TestAPIServerStandInSays(t *testing.T) {
 	for args, want := range map[string]string{
-		"--version":               "Kubernetes " + envtest.Release() + "\n",
-		"--version=true":          "Kubernetes " + envtest.Release() + "\n",
-		"--version=raw":           `GitVersion:"` + envtest.Release() + `"`,
+		"--version":               "Kubernetes " + linked.Release() + "\n",
+		"--version=true":          "Kubernetes " + linked.Release() + "\n",
+		"--version=raw":           `GitVersion:"` + linked.Release() + `"`,
 		"--secure-port 1 --help":  "--etcd-servers",
 		"-h":                      "--etcd-servers",
 		"--version --secure_port": "",

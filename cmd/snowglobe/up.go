@@ -20,6 +20,7 @@ import (
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/controllers"
+	"snowglobe.test/envtest/linked"
 	"snowglobe.test/envtest/nodes"
 	"snowglobe.test/envtest/serverflags"
 	"snowglobe.test/envtest/storage"
@@ -117,9 +118,11 @@ whose volumes are made out of nothing, so that a Deployment or a StatefulSet rol
 	flags.StringVar(&opts.pki, "pki", "", "keep the certificate authority and the key of service account tokens in this `folder`, under kubeadm's names")
 	flags.StringVar(&opts.kubeconfig, "kubeconfig", "snowglobe.kubeconfig", "write the kubeconfig to this `file`")
 	flags.IntVar(&opts.port, "port", 0, "port on 127.0.0.1, or on ::1 where there is no other; 0 picks a free one")
-	flags.StringVar(&opts.listen, "listen", "", "listen at this `address` of loopback, such as [::1]:6443, instead of --port")
+	flags.StringVar(&opts.listen, "listen", "",
+		"listen at this `address` of loopback, such as [::1]:6443, instead of --port")
 	cmd.MarkFlagsMutuallyExclusive("port", "listen")
-	flags.BoolVar(&opts.settledWrites, "settled-writes", true, "answer a write when the server's own watch caches and informers have it; false keeps the races of a client that is faster")
+	flags.BoolVar(&opts.settledWrites, "settled-writes", true, "answer a write when the server's own watch caches "+
+		"and informers have it; false keeps the races of a client that is faster")
 	flags.StringSliceVar(&opts.controllers, "controllers", nil, "run these `controllers` of kube-controller-manager; without names, or with *, those that need only an API server and nodes; -NAME is without one")
 	flags.Lookup("controllers").NoOptDefVal = withDefault
 	flags.IntVar(&opts.nodes, "nodes", 0, "simulate this many nodes, and run kube-scheduler")
@@ -271,7 +274,7 @@ admission plugin ServiceAccount is off unless flags enable it.`
 
 %s
 Ctrl-C stops the control plane and removes the kubeconfig.
-`, envtest.Release(), cp.Config(envtest.Remote()).Host, cp.Store(), round(took), kubeconfig, accounts)
+`, linked.Release(), cp.Config(envtest.Remote()).Host, cp.Store(), round(took), kubeconfig, accounts)
 	return err
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/linked"
 )
 
 func newVersion() *cobra.Command {
@@ -25,7 +25,7 @@ func newVersion() *cobra.Command {
 			}
 			if output == outputJSON {
 				return failed(json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{
-					"snowglobe": ownVersion(), "kubernetes": envtest.Release(), "go": runtime.Version(),
+					"snowglobe": ownVersion(), "kubernetes": linked.Release(), "go": runtime.Version(),
 				}))
 			}
 			_, err := fmt.Fprint(cmd.OutOrStdout(), versions())
@@ -38,7 +38,7 @@ func newVersion() *cobra.Command {
 
 // versions is what "version" and "--version" print.
 func versions() string {
-	return fmt.Sprintf("snowglobe  %s\nkubernetes %s\ngo         %s\n", ownVersion(), envtest.Release(), runtime.Version())
+	return fmt.Sprintf("snowglobe  %s\nkubernetes %s\ngo         %s\n", ownVersion(), linked.Release(), runtime.Version())
 }
 
 // ownVersion is the version of this module; Go stamps it with the commit if it is

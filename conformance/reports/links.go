@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"snowglobe.test/conformance/engine"
-	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/linked"
 )
 
 // sourceLink is a part of a case's source, and where it can be read; the address is empty if
@@ -53,7 +53,7 @@ func address(source string) string {
 	if repository := apart[module]; repository != "" {
 		return github + repository + "/" + kind + "/master" + versionless(below)
 	}
-	repository := github + "kubernetes/kubernetes/" + kind + "/" + envtest.Release()
+	repository := github + "kubernetes/kubernetes/" + kind + "/" + linked.Release()
 	if module == "k8s.io/kubernetes" {
 		return repository + below
 	}

@@ -10,6 +10,7 @@ import (
 	"snowglobe.test/conformance/ledger"
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/linked"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/cluster"
 	"snowglobe.test/envtest/storage/embedded"
@@ -77,7 +78,7 @@ func (p ControlPlane) Open(ctx context.Context) (engine.Target[*suite.T], error)
 	if err != nil {
 		return nil, err
 	}
-	known := &suite.Cluster{Name: p.Name, Config: cp.Config(), Release: envtest.Release()}
+	known := &suite.Cluster{Name: p.Name, Config: cp.Config(), Release: linked.Release()}
 	if known.Ledger, err = ledger.New(known.Config); err != nil {
 		return nil, errors.Join(err, cp.Stop(context.WithoutCancel(ctx)))
 	}

@@ -6,7 +6,7 @@
 // What upstream does not export is reached for in one file each: its lifecycle
 // signals, hooks, controllers and leases in package upstream; the bootstrap roles
 // in package bootstrap; the order of the groups in discovery in aggregator.go; the
-// release from the path of a linked source file in version.go; the informers of a
+// release from the path of a linked source file in package linked; the informers of a
 // factory in package settle; the name of the called webhook in package inject; and
 // the labels and stacks of goroutines in package process.
 package chain

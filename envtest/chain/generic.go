@@ -151,7 +151,8 @@ func trimManagedFields(obj any) (any, error) {
 func (c *Chain) applyEnablement(g *genericStage) error {
 	err := c.options.APIEnablement.ApplyTo(g.config, controlplane.DefaultAPIResourceConfigSource(), legacyscheme.Scheme)
 	if err == nil && !g.config.MergedResourceConfig.ResourceEnabled(corev1.SchemeGroupVersion.WithResource("namespaces")) {
-		return errors.New("--runtime-config turns off api/v1, and without it a kube-apiserver never gets ready; add api/v1=true")
+		return errors.New("--runtime-config turns off api/v1, and without it a kube-apiserver never gets ready; " +
+			"add api/v1=true")
 	}
 	return err
 }

@@ -58,7 +58,10 @@ func (c *Chain) setOwn(run *options.ServerRunOptions) error {
 	}
 	c.informerName, run.InformerName = name, name
 	decorators := &run.Admission.GenericAdmission.Decorators
-	*decorators = append(admission.Decorators{admission.DecoratorFunc(c.caches.Decorate), inject.Webhooks(c.injector, egress.PastTLSProxies), admission.DecoratorFunc(c.quota.Decorate)}, *decorators...)
+	*decorators = append(admission.Decorators{
+		admission.DecoratorFunc(c.caches.Decorate), inject.Webhooks(c.injector, egress.PastTLSProxies),
+		admission.DecoratorFunc(c.quota.Decorate),
+	}, *decorators...)
 	c.setStore(run)
 	return nil
 }

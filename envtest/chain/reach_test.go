@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/mod/modfile"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"snowglobe.test/envtest/linked"
 )
 
 // The tests of this file fail with a plain message when what the chain reaches for
@@ -25,8 +27,8 @@ func TestRelease(t *testing.T) {
 	file, err := modfile.Parse("go.mod", content, nil)
 	require.NoError(t, err)
 	for _, required := range file.Require {
-		if required.Mod.Path == kubernetesModule {
-			assert.Equal(t, required.Mod.Version, Release(), "what go.mod requires, and Release")
+		if required.Mod.Path == "k8s.io/kubernetes" {
+			assert.Equal(t, required.Mod.Version, linked.Release(), "what go.mod requires, and Release")
 		}
 	}
 }

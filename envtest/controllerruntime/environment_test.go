@@ -28,6 +28,7 @@ import (
 
 	snowglobe "snowglobe.test/envtest"
 	"snowglobe.test/envtest/controllerruntime/envtest"
+	"snowglobe.test/envtest/linked"
 	"snowglobe.test/internal/home"
 )
 
@@ -250,7 +251,7 @@ func TestEnvironmentRefuses(t *testing.T) {
 	environment.ControlPlane.Etcd.Configure().Append("quota-backend-bytes", "1")
 	_, err := environment.Start()
 	for _, want := range []string{
-		"DownloadBinaryAssetsVersion 1.30.0 can't be honoured: kube-apiserver " + snowglobe.Release() + " is linked",
+		"DownloadBinaryAssetsVersion 1.30.0 can't be honoured: kube-apiserver " + linked.Release() + " is linked",
 		"ControlPlane.APIServer.Path can't be honoured",
 		"ControlPlane.Etcd's flags can't be honoured",
 		`SecureServing.Port "http" is not a port`,

@@ -18,6 +18,7 @@ import (
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/controllers"
 	"snowglobe.test/envtest/kubectl"
+	"snowglobe.test/envtest/linked"
 	"snowglobe.test/envtest/nodes"
 )
 
@@ -66,7 +67,7 @@ func TestNodes(t *testing.T) {
 		addresses := map[string]bool{}
 		for _, node := range list.Items {
 			addresses[node.Status.Addresses[0].Address] = true
-			assert.Equal(c, envtest.Release(), node.Status.NodeInfo.KubeletVersion)
+			assert.Equal(c, linked.Release(), node.Status.NodeInfo.KubeletVersion)
 			lease, err := c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node.Name, metav1.GetOptions{})
 			require.NoError(c, err)
 			assert.Equal(c, node.UID, lease.OwnerReferences[0].UID)

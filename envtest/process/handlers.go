@@ -18,6 +18,7 @@ type panicHandler = func(context.Context, any)
 var (
 	upstreamErrors = slices.Clone(utilruntime.ErrorHandlers)
 	upstreamPanics = slices.Clone(utilruntime.PanicHandlers)
+	memberErrors   = briefly(upstreamErrors)
 )
 
 // programErrors and programPanics are the handlers that the program had when the first member
@@ -78,7 +79,7 @@ func handleError(ctx context.Context, err error, msg string, keysAndValues ...an
 	shared.handled.Add(1)
 	handlers := *programErrors.Load()
 	if current() != nil {
-		handlers = briefly(upstreamErrors)
+		handlers = memberErrors
 	}
 	for _, handle := range handlers {
 		handle(inCaller(ctx), err, msg, keysAndValues...)

@@ -71,7 +71,8 @@ func (r routedQueues) NewRetriesMetric(name string) workqueue.CounterMetric {
 func WithoutQueueMetrics() (giveBack func()) {
 	before := queueMetrics
 	// Upstream keeps the provider without metrics to itself.
-	if none := providerOfType("workqueue.noopMetricsProvider", reflect.TypeFor[workqueue.QueueConfig]().PkgPath()); none != nil {
+	of := reflect.TypeFor[workqueue.QueueConfig]().PkgPath()
+	if none := providerOfType("workqueue.noopMetricsProvider", of); none != nil {
 		queueMetrics = none
 	}
 	return func() { queueMetrics = before }

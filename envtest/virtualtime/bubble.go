@@ -39,8 +39,8 @@ func checkTimers() error {
 	if cap(timer.C) == 0 {
 		return nil
 	}
-	return errors.New("there is no virtual time with asynctimerchan=1: take it out of GODEBUG, or, where a go.mod or a main package " +
-		"asks for timers of before Go 1.23, add asynctimerchan=0 to GODEBUG")
+	return errors.New("there is no virtual time with asynctimerchan=1: take it out of GODEBUG, or, where a go.mod " +
+		"or a main package asks for timers of before Go 1.23, add asynctimerchan=0 to GODEBUG")
 }
 
 func enter(f func() error) (err error) {

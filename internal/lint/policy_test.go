@@ -79,6 +79,7 @@ const policy = `
 	envtest/component                -> envtest/process envtest/trace internal/serverlog
 	envtest/webhook                  -> envtest/memnet fakes/stub
 	envtest/storage                  ->
+	envtest/linked                   ->
 	envtest/serverflags              ->
 	envtest/storage/...              -> envtest/storage/... envtest/memnet fakes/... internal/broadcast internal/conns internal/diskerr internal/etcdlog internal/tempdir internal/pki internal/left
 	envtest/storage/... (test)       -> internal/listeners internal/pki internal/pages internal/sample internal/watchfilter
@@ -96,23 +97,23 @@ const policy = `
 	envtest/chain/settle             -> envtest/chain/reststorage envtest/fault internal/broadcast
 	envtest/chain/... (test)         -> envtest/chain/reststorage/reststoragetest internal/hostile internal/watchfilter
 	envtest/chain/reststorage/reststoragetest -> envtest/chain/reststorage envtest/storage envtest/storage/intercept envtest/storage/memory
-	envtest/chain                    -> envtest/chain/bootstrap envtest/chain/egress envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/process envtest/serve envtest/storage envtest/storage/intercept internal/memfile
+	envtest/chain                    -> envtest/chain/bootstrap envtest/chain/egress envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/process envtest/serve envtest/storage envtest/storage/intercept internal/memfile envtest/linked
 
 	# The face.
 	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/component envtest/serverflags envtest/virtualtime envtest/webhook internal/observe internal/pki internal/left internal/serverlog internal/memfile internal/diskerr internal/manifests
-	envtest (test)                   -> envtest/kubectl internal/hostile internal/pages internal/sample
+	envtest (test)                   -> envtest/kubectl internal/hostile internal/pages internal/sample envtest/linked
 	envtest/nodes                    ->
 	envtest/kubectl                  -> internal/tempdir
 	envtest/kubectl (test)           -> internal/hostile
 	envtest/controllers              -> envtest internal/nearest
-	envtest/controllers (test)       -> envtest/kubectl envtest/nodes
+	envtest/controllers (test)       -> envtest/kubectl envtest/nodes envtest/linked
 	envtest/controllerruntime        -> envtest internal/manifests
 	envtest/controllerruntime (test) -> envtest/controllerruntime/envtest internal/home internal/sample
 	envtest/controllerruntime/arguments ->
-	envtest/controllerruntime/envtest -> envtest envtest/controllerruntime/arguments envtest/serverflags internal/pki internal/tempdir
+	envtest/controllerruntime/envtest -> envtest envtest/controllerruntime/arguments envtest/serverflags internal/pki internal/tempdir envtest/linked
 
 	envtest/session                  ->
-	envtest/session/server           -> envtest envtest/fault envtest/serverflags envtest/session envtest/trace internal/serverlog
+	envtest/session/server           -> envtest envtest/fault envtest/serverflags envtest/session envtest/trace internal/serverlog envtest/linked
 
 	envtest/soak                     ->
 	envtest/soak (test)              -> envtest scenarios internal/hostile
@@ -137,23 +138,23 @@ const policy = `
 	conformance/...                  -> conformance/... envtest envtest/process fakes/... internal/outfile
 	conformance/transcript           -> internal/redact internal/watchframe
 	conformance/engine               -> conformance/transcript envtest/virtualtime
-	conformance/reports              -> conformance/engine conformance/transcript envtest internal/htmlpage internal/outfile
+	conformance/reports              -> conformance/engine conformance/transcript envtest/linked internal/htmlpage internal/outfile
 	conformance/store                -> conformance/engine conformance/transcript envtest/storage/external
-	conformance/target               -> conformance/engine conformance/ledger conformance/suite envtest internal/stock
+	conformance/target               -> conformance/engine conformance/ledger conformance/suite envtest internal/stock envtest/linked
 	conformance/cases                ->
 	conformance (test)               -> internal/pages internal/sample
-	bench/...                        -> bench/... envtest internal/outfile internal/stock
+	bench/...                        -> bench/... envtest internal/outfile internal/stock envtest/linked
 	bench/results                    -> bench/load bench/measure internal/htmlpage internal/outfile
 	bench/wire                       ->
 	bench/load                       -> bench/child bench/measure bench/wire fakes/webhook internal/nearest internal/watchframe
 	bench/baseline                   -> bench/load envtest/storage/... internal/pki
 	bench/child                      -> internal/group
 	bench/measure                    -> internal/stock internal/tempdir
-	bench/startup                    -> bench/child bench/measure envtest envtest/storage/embedded
+	bench/startup                    -> bench/child bench/measure envtest envtest/storage/embedded envtest/linked
 	bench (test)                     -> internal/pages
 	cmd/snowglobe/etcdmain           -> envtest/memnet fakes/etcd internal/unixsocket
 	cmd/snowglobe/etcdmain (test)    -> internal/pki
-	cmd/...                          -> cmd/... scenarios/... conformance/... bench/... envtest/session/server envtest/controllers envtest/nodes envtest/sim/seeds envtest/trace/report internal/group internal/outfile internal/releases internal/tempdir internal/unixsocket
+	cmd/...                          -> cmd/... scenarios/... conformance/... bench/... envtest/session/server envtest/controllers envtest/nodes envtest/sim/seeds envtest/trace/report internal/group internal/outfile internal/releases internal/tempdir internal/unixsocket envtest/linked
 	cmd/... (test)                   -> envtest/controllerruntime/envtest internal/home internal/pages internal/listeners internal/sample
 
 	# What is below the face is reached through the face.
@@ -164,7 +165,7 @@ const policy = `
 	envtest/fault/edge           only envtest/chain/... envtest/storage/intercept envtest/virtualtime
 
 	# What links the chain costs every importer a slow link.
-	k8s.io/kubernetes/...        only envtest/chain envtest/chain/bootstrap envtest/controllers envtest/serverflags
+	k8s.io/kubernetes/...        only envtest/chain envtest/chain/bootstrap envtest/controllers envtest/linked envtest/serverflags
 	k8s.io/kubernetes/pkg/capabilities only envtest/chain envtest/soak
 
 	# Leaves that stay light.

@@ -87,6 +87,7 @@ func (f *follower) wait(ctx context.Context, revision uint64) error {
 		return nil
 	}
 	f.once.Do(func() {
+		// It fails only for an informer that has stopped meanwhile, which ends the wait as well.
 		_, _ = f.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    f.saw,
 			UpdateFunc: func(_, after any) { f.saw(after) },
@@ -102,7 +103,8 @@ func (f *follower) saw(object any) {
 		object = gone.Obj
 	}
 	if object, ok := object.(runtime.Object); ok {
-		if revision, err := (apistorage.APIObjectVersioner{}).ObjectResourceVersion(object); err == nil && revision > f.seen.Load() {
+		revision, err := apistorage.APIObjectVersioner{}.ObjectResourceVersion(object)
+		if err == nil && revision > f.seen.Load() {
 			f.seen.Store(revision) // by one goroutine, the informer's
 		}
 	}

@@ -21,6 +21,7 @@ import (
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/controllerruntime/arguments"
+	"snowglobe.test/envtest/linked"
 	"snowglobe.test/envtest/serverflags"
 	"snowglobe.test/internal/pki"
 	"snowglobe.test/internal/tempdir"
@@ -98,7 +99,7 @@ func (te *Environment) refuse() error {
 		{"ControlPlane.Etcd.URL", etcd != nil && etcd.URL != nil, "the store is in memory: set Options to envtest.WithStore(external.New(...)) for one at an address"},
 		{"ControlPlane.Etcd.DataDir", etcd != nil && etcd.DataDir != "", "the store is in memory: set Options to envtest.WithStore(embedded.New(...)) for one in a folder"},
 		{"ControlPlane.Etcd's flags", etcd != nil && (len(etcd.Args) > 0 || len(etcd.Configure().AsStrings(nil)) > 0), "the store is in memory and has none: remove them"},
-		{"DownloadBinaryAssetsVersion " + te.DownloadBinaryAssetsVersion, te.wantsOtherRelease(), "kube-apiserver " + envtest.Release() + " is linked"},
+		{"DownloadBinaryAssetsVersion " + te.DownloadBinaryAssetsVersion, te.wantsOtherRelease(), "kube-apiserver " + linked.Release() + " is linked"},
 	} {
 		if field.set {
 			errs = append(errs, fmt.Errorf("%s can't be honoured: %s", field.name, field.instead))
@@ -109,7 +110,7 @@ func (te *Environment) refuse() error {
 
 func (te *Environment) wantsOtherRelease() bool {
 	wanted := strings.TrimPrefix(te.DownloadBinaryAssetsVersion, "v")
-	return wanted != "" && wanted != strings.TrimPrefix(envtest.Release(), "v")
+	return wanted != "" && wanted != strings.TrimPrefix(linked.Release(), "v")
 }
 
 // timeoutOf is a field, or else an environment variable, or else 0.

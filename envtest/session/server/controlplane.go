@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/linked"
 	"snowglobe.test/envtest/serverflags"
 	"snowglobe.test/envtest/session"
 )
@@ -64,7 +65,7 @@ func (c *controlPlane) Start(options *session.Options, started *session.Started)
 	if reused {
 		c.since = running.Trace().Seq()
 	}
-	started.Release = envtest.Release()
+	started.Release = linked.Release()
 	started.Admin = credentials(running.Config(envtest.Remote()))
 	return nil
 }

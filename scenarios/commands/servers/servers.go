@@ -118,7 +118,10 @@ func (s *Servers) Server(args []string) (*envtest.Server, error) {
 
 // options are those of every server, whatever "start" says.
 func (s *Servers) options() []envtest.Option {
-	opts := []envtest.Option{envtest.WithFaults(s.plan()), envtest.WithStore(storage.Shared{Backend: s.store}), envtest.WithObserver(s.run.Observe)}
+	opts := []envtest.Option{
+		envtest.WithFaults(s.plan()), envtest.WithStore(storage.Shared{Backend: s.store}),
+		envtest.WithObserver(s.run.Observe),
+	}
 	for _, more := range s.onOptions {
 		opts = append(opts, more()...)
 	}

@@ -162,7 +162,8 @@ func goJSON(ctx context.Context, into any, args ...string) error {
 
 // noGo is the error where there is no go command.
 func noGo(err error) error {
-	return fmt.Errorf("%w: put the go command there, set %s to a snowglobe that was built elsewhere, or %s", err, Env, HowToServe)
+	return fmt.Errorf("%w: put the go command there, set %s to a snowglobe that was built elsewhere, or %s",
+		err, Env, HowToServe)
 }
 
 // built reports whether the program at path is that of the release, or newer than all in the

@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 
@@ -27,7 +30,11 @@ func TestAwait(t *testing.T) {
 		store := reststoragetest.Start(t)
 		var server *settle.Server
 		awaits := time.Duration(-1)
+		var delay time.Duration // of the events of the watch cache
 		rest := reststoragetest.New(t, store, reststorage.Config{
+			InterceptCache: func(store storage.Interface, _ schema.GroupResource) (storage.Interface, func()) {
+				return delayed{store, &delay}, func() {}
+			},
 			AfterWrite: func(ctx context.Context, resource *reststorage.Resource, revision uint64) {
 				began := time.Now()
 				server.Await(ctx, resource, revision)
@@ -67,6 +74,9 @@ func TestAwait(t *testing.T) {
 		}
 		assert.Equal(t, time.Second, write(time.Second), "an informer that sees the write after a second")
 		assert.Equal(t, 3*time.Second, write(20*time.Second), "one that sees it late")
+		delay = 2 * time.Second
+		assert.Equal(t, delay, write(time.Second), "a watch cache that sees the write after two seconds")
+		delay = 0
 		rules, err := faults.Add(fault.Rule{
 			Action: fault.Action{Kind: fault.Hold}, Match: fault.Match{Point: "cache/pods", Server: "apiserver-0"}, Optional: true,
 		})
@@ -78,4 +88,22 @@ func TestAwait(t *testing.T) {
 		require.True(t, informer.IsStopped())
 		assert.Zero(t, write(time.Second), "without an informer that runs")
 	})
+}
+
+// delayed is a store whose watches take some time for each event.
+type delayed struct {
+	storage.Interface
+	by *time.Duration
+}
+
+// Watch implements storage.Interface.
+func (d delayed) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+	inner, err := d.Interface.Watch(ctx, key, opts)
+	if err != nil {
+		return nil, err
+	}
+	return watch.Filter(inner, func(event watch.Event) (watch.Event, bool) {
+		time.Sleep(*d.by)
+		return event, true
+	}), nil
 }

@@ -194,11 +194,12 @@ func WithoutHousekeeping() Option {
 }
 
 // WithSettledWrites says whether the answer to a write waits until the server's own watch caches and
-// informers have the write. If they do not, a client can be faster than the server that it asks: it
-// creates a RoleBinding, uses it at once, and is refused. On etcd in another process, with its
-// millisecond for a commit, that hardly ever happens. The default is to wait in real time, and not
-// to in virtual time, in which such races are looked for. Nothing waits for what a rule may hold up,
-// and no write for more than three seconds.
+// informers have the write, and their handlers have dealt with it. If it does not wait, a client can
+// be faster than the server that it asks: it creates a RoleBinding, uses it at once, and is refused.
+// On etcd in another process, with its millisecond for a commit, that hardly ever happens. The
+// default is to wait in real time, and not to in virtual time, in which such races are looked for.
+// Nothing waits for what a rule may hold up, and no write for more than three seconds. Policies are
+// known within a second with or without it, as on any server, which looks for them by the clock.
 func WithSettledWrites(settled bool) Option {
 	return func(c *config) { c.settledWrites = &settled }
 }

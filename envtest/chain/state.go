@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -44,6 +45,9 @@ func (c *Chain) observeState() error {
 		InFlight: c.requests.InFlight,
 		Faults:   c.cfg.Faults,
 	}
+	if err := c.followWrites(); err != nil {
+		return err
+	}
 	if !c.crdsEnabled() {
 		return nil
 	}
@@ -54,6 +58,18 @@ func (c *Chain) observeState() error {
 	informer := c.servers.apiextensions.Informers.Apiextensions().V1().CustomResourceDefinitions().Informer()
 	c.state.restore.CRDs, err = restore.ObserveCRDs(informer, handler, c.polling.SchemasChange)
 	return err
+}
+
+// followWrites lets settled writes wait for the handlers of the informers.
+func (c *Chain) followWrites() error {
+	if !c.cfg.SettledWrites {
+		return nil
+	}
+	return errors.Join(
+		upstream.WrapHandlers(c.generic.informers, c.state.settle.Follow),
+		upstream.WrapHandlers(c.servers.apiextensions.Informers, c.state.settle.Follow),
+		upstream.WrapHandlers(c.servers.aggregator.APIRegistrationInformers, c.state.settle.Follow),
+	)
 }
 
 // Storage returns the REST storage of the chain's servers.

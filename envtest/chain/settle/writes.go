@@ -19,9 +19,10 @@ import (
 // consistent read wait as long for its watch cache.
 const awaitPatience = 3 * time.Second
 
-// Await waits until the server's watch cache of a resource, and its informers, have seen a write of
-// a revision, as they nearly always have on a machine with an etcd by the time that a client has its
-// answer and asks for the next thing. Where a rule may keep one of them from that, it does not wait.
+// Await waits until the server's watch cache of a resource, and its informers with their handlers,
+// have seen a write of a revision, as they nearly always have on a machine with an etcd by the time
+// that a client has its answer and asks for the next thing. Where a rule may keep one of them from
+// that, it does not wait.
 //
 // For example, RBAC's authorizer asks an informer. A client that creates a RoleBinding and then uses
 // it is refused if the informer gets the event later than the authorizer gets the question. In one
@@ -51,10 +52,22 @@ func delaying(resource string) []string {
 	}
 }
 
-// followed are the informers of a server by resource, from the first write to one on.
+// followed are the informers of a server.
 type followed struct {
 	mu         sync.Mutex
-	byResource map[string][]*follower
+	byResource map[string][]*follower // from the first write to one on
+	handled    map[cache.SharedIndexInformer][]*handled
+}
+
+// Follow returns what a handler of an informer has to be replaced with, before the informer starts,
+// for writes to wait until the handler has dealt with them.
+func (s *Server) Follow(informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) cache.ResourceEventHandler {
+	if s.followed.handled == nil {
+		s.followed.handled = map[cache.SharedIndexInformer][]*handled{}
+	}
+	h := &handled{ResourceEventHandler: handler}
+	s.followed.handled[informer] = append(s.followed.handled[informer], h)
+	return h
 }
 
 // followersOf returns the informers of a resource that have started.
@@ -65,48 +78,79 @@ func (s *Server) followersOf(resource string) []*follower {
 		s.followed.byResource = map[string][]*follower{}
 		for resource, informers := range s.startedInformers() {
 			for _, informer := range informers {
-				s.followed.byResource[resource] = append(s.followed.byResource[resource], &follower{informer: informer})
+				f := &follower{informer: informer, handlers: s.followed.handled[informer]}
+				s.followed.byResource[resource] = append(s.followed.byResource[resource], f)
 			}
 		}
 	}
 	return s.followed.byResource[resource]
 }
 
-// follower follows what an informer has seen.
+// follower follows what the handlers of an informer have dealt with.
 type follower struct {
 	informer cache.SharedIndexInformer
 	once     sync.Once
-	seen     atomic.Uint64 // the newest revision
-	news     broadcast.News
+	handlers []*handled
 }
 
-// wait waits until the informer has seen a revision. One that has not synced, or has stopped, is
-// not waited for.
+// wait waits until the handlers have dealt with a revision. An informer that has not synced, or has
+// stopped, is not waited for.
 func (f *follower) wait(ctx context.Context, revision uint64) error {
 	if !f.informer.HasSynced() || f.informer.IsStopped() {
 		return nil
 	}
 	f.once.Do(func() {
-		// It fails only for an informer that has stopped meanwhile, which ends the wait as well.
-		_, _ = f.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    f.saw,
-			UpdateFunc: func(_, after any) { f.saw(after) },
-			DeleteFunc: f.saw,
-		})
+		if len(f.handlers) > 0 {
+			return
+		}
+		// One that does nothing, for an informer whose store is all that is asked. To add it fails
+		// only where the informer has stopped meanwhile, which ends the wait as well.
+		h := &handled{ResourceEventHandler: cache.ResourceEventHandlerFuncs{}}
+		f.handlers = []*handled{h}
+		_, _ = f.informer.AddEventHandler(h)
 	})
-	return f.news.Await(ctx, func() bool { return f.seen.Load() >= revision || f.informer.IsStopped() })
+	for _, h := range f.handlers {
+		err := h.news.Await(ctx, func() bool { return h.seen.Load() >= revision || f.informer.IsStopped() })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// handled is a handler that says what it has dealt with.
+type handled struct {
+	cache.ResourceEventHandler
+	seen atomic.Uint64 // the newest revision
+	news broadcast.News
+}
+
+// OnAdd implements cache.ResourceEventHandler, as do OnUpdate and OnDelete.
+func (h *handled) OnAdd(object any, initial bool) {
+	h.ResourceEventHandler.OnAdd(object, initial)
+	h.saw(object)
+}
+
+func (h *handled) OnUpdate(before, after any) {
+	h.ResourceEventHandler.OnUpdate(before, after)
+	h.saw(after)
+}
+
+func (h *handled) OnDelete(object any) {
+	h.ResourceEventHandler.OnDelete(object)
+	h.saw(object)
 }
 
 // saw is told of an object that the informer's store has, or no longer has.
-func (f *follower) saw(object any) {
+func (h *handled) saw(object any) {
 	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj
 	}
 	if object, ok := object.(runtime.Object); ok {
 		revision, err := apistorage.APIObjectVersioner{}.ObjectResourceVersion(object)
-		if err == nil && revision > f.seen.Load() {
-			f.seen.Store(revision) // by one goroutine, the informer's
+		if err == nil && revision > h.seen.Load() {
+			h.seen.Store(revision) // by one goroutine, the listener's
 		}
 	}
-	f.news.Tell()
+	h.news.Tell()
 }

@@ -15,7 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
 
 	"snowglobe.test/envtest/chain/reststorage"
 	"snowglobe.test/envtest/chain/reststorage/reststoragetest"
@@ -27,67 +30,99 @@ import (
 // their events, and for nothing that has ended.
 func TestAwait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := reststoragetest.Start(t)
-		var server *settle.Server
-		awaits := time.Duration(-1)
-		var delay time.Duration // of the events of the watch cache
-		rest := reststoragetest.New(t, store, reststorage.Config{
-			InterceptCache: func(store storage.Interface, _ schema.GroupResource) (storage.Interface, func()) {
-				return delayed{store, &delay}, func() {}
-			},
-			AfterWrite: func(ctx context.Context, resource *reststorage.Resource, revision uint64) {
-				began := time.Now()
-				server.Await(ctx, resource, revision)
-				awaits = time.Since(began)
-			},
-		})
-		stored, _ := reststoragetest.Add(t, rest, store, pods)
-		client := fake.NewClientset()
-		factory := informers.NewSharedInformerFactory(client, 0)
-		informer := factory.Core().V1().Pods().Informer()
-		started, stop := context.WithCancel(t.Context())
-		defer stop()
-		factory.StartWithContext(started)
-		factory.WaitForCacheSyncWithContext(t.Context())
-		faults := fault.New(fault.Config{})
-		server = &settle.Server{
-			Name: "apiserver-0", Storage: rest, Informers: []settle.StartedInformers{settle.Started(factory)}, Faults: faults,
-		}
-		time.Sleep(time.Second)
-		n := 0
-		// write creates a Pod, which the informer sees after a while, and returns how long that took.
-		write := func(sees time.Duration) time.Duration {
-			n++
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: strconv.Itoa(n)}}
-			key, err := pods.Key(pod)
-			require.NoError(t, err)
-			revision, err := rest.Revision(t.Context())
-			require.NoError(t, err)
-			seen := pod.DeepCopy()
-			seen.ResourceVersion = strconv.FormatInt(revision+1, 10)
-			time.AfterFunc(sees, func() { _ = client.Tracker().Add(seen) })
-			require.NoError(t, stored.Create(t.Context(), key, pod, pod, 0))
-			require.Equal(t, seen.ResourceVersion, pod.ResourceVersion)
-			took := awaits
-			time.Sleep(time.Minute)
-			return took
-		}
-		assert.Equal(t, time.Second, write(time.Second), "an informer that sees the write after a second")
-		assert.Equal(t, 3*time.Second, write(20*time.Second), "one that sees it late")
-		delay = 2 * time.Second
-		assert.Equal(t, delay, write(time.Second), "a watch cache that sees the write after two seconds")
-		delay = 0
-		rules, err := faults.Add(fault.Rule{
+		a := startAwaiting(t, nil)
+		assert.Equal(t, time.Second, a.write(time.Second), "an informer that sees the write after a second")
+		assert.Equal(t, 3*time.Second, a.write(20*time.Second), "one that sees it late")
+		a.delay = 2 * time.Second
+		assert.Equal(t, a.delay, a.write(time.Second), "a watch cache that sees the write after two seconds")
+		a.delay = 0
+		rules, err := a.server.Faults.Add(fault.Rule{
 			Action: fault.Action{Kind: fault.Hold}, Match: fault.Match{Point: "cache/pods", Server: "apiserver-0"}, Optional: true,
 		})
 		require.NoError(t, err)
-		assert.Zero(t, write(time.Second), "beside a rule about the cache")
+		assert.Zero(t, a.write(time.Second), "beside a rule about the cache")
 		rules[0].Remove()
-		stop()
+		a.stop()
 		synctest.Wait()
-		require.True(t, informer.IsStopped())
-		assert.Zero(t, write(time.Second), "without an informer that runs")
+		require.True(t, a.informer.IsStopped())
+		assert.Zero(t, a.write(time.Second), "without an informer that runs")
 	})
+}
+
+// TestAwaitHandlers waits for a handler that takes a second for the event.
+func TestAwaitHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := startAwaiting(t, cache.ResourceEventHandlerFuncs{AddFunc: func(any) { time.Sleep(time.Second) }})
+		assert.Equal(t, 2*time.Second, a.write(time.Second))
+	})
+}
+
+// awaiting is a store with an informer of Pods that gets its events from elsewhere.
+type awaiting struct {
+	*testing.T
+	rest     *reststorage.Storage
+	stored   storage.Interface
+	client   *fake.Clientset
+	informer cache.SharedIndexInformer
+	stop     func() // the informer
+	server   *settle.Server
+	delay    time.Duration // of the events of the watch cache
+	awaited  time.Duration // by the newest write
+	writes   int
+}
+
+// startAwaiting starts the informer, with a handler if there is one.
+func startAwaiting(t *testing.T, handler cache.ResourceEventHandler) *awaiting {
+	t.Helper()
+	a := &awaiting{T: t, client: fake.NewClientset()}
+	store := reststoragetest.Start(t)
+	a.rest = reststoragetest.New(t, store, reststorage.Config{
+		InterceptCache: func(store storage.Interface, _ schema.GroupResource) (storage.Interface, func()) {
+			return delayed{store, &a.delay}, func() {}
+		},
+		AfterWrite: func(ctx context.Context, resource *reststorage.Resource, revision uint64) {
+			began := time.Now()
+			a.server.Await(ctx, resource, revision)
+			a.awaited = time.Since(began)
+		},
+	})
+	a.stored, _ = reststoragetest.Add(t, a.rest, store, pods)
+	factory := informers.NewSharedInformerFactory(a.client, 0)
+	a.server = &settle.Server{
+		Name: "apiserver-0", Storage: a.rest, Informers: []settle.StartedInformers{settle.Started(factory)},
+		Faults: fault.New(fault.Config{}),
+	}
+	a.informer = factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		return coreinformers.NewPodInformer(client, metav1.NamespaceAll, resync, cache.Indexers{})
+	})
+	if handler != nil {
+		_, err := a.informer.AddEventHandler(a.server.Follow(a.informer, handler))
+		require.NoError(t, err)
+	}
+	var ctx context.Context
+	ctx, a.stop = context.WithCancel(t.Context())
+	factory.StartWithContext(ctx)
+	factory.WaitForCacheSyncWithContext(ctx)
+	time.Sleep(time.Second)
+	return a
+}
+
+// write creates a Pod, which the informer sees after a while, and returns how long it was awaited.
+func (a *awaiting) write(sees time.Duration) time.Duration {
+	a.writes++
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: strconv.Itoa(a.writes)}}
+	key, err := pods.Key(pod)
+	require.NoError(a, err)
+	revision, err := a.rest.Revision(a.Context())
+	require.NoError(a, err)
+	seen := pod.DeepCopy()
+	seen.ResourceVersion = strconv.FormatInt(revision+1, 10)
+	time.AfterFunc(sees, func() { _ = a.client.Tracker().Add(seen) })
+	require.NoError(a, a.stored.Create(a.Context(), key, pod, pod, 0))
+	require.Equal(a, seen.ResourceVersion, pod.ResourceVersion)
+	took := a.awaited
+	time.Sleep(time.Minute)
+	return took
 }
 
 // delayed is a store whose watches take some time for each event.

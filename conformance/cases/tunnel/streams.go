@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/onsi/gomega"
@@ -39,16 +40,20 @@ var streamCases = []suite.Case{
 			"without an upgrade, and with 404 for no Pod; whoever may only read Pods is refused with 403."},
 }
 
+// url is that of a path of the server.
+func (n *node) url(path string) *url.URL {
+	target, err := url.Parse(n.Config.Host + path)
+	n.Must(err, "the address of %s", path)
+	return target
+}
+
 // exec runs a command in the container app.
 func (n *node) exec(ctx context.Context, stdin string, command ...string) (stdout, stderr string, err error) {
 	path := n.path + "/exec?container=app&stdin=true&stdout=true&stderr=true"
 	for _, word := range command {
 		path += "&command=" + word
 	}
-	u := n.upgrade(path)
-	defer u.end()
-	executor, err := remotecommand.NewSPDYExecutorForTransports(u, spdy.NewUpgraderForStreaming(u), http.MethodPost,
-		u.url)
+	executor, err := remotecommand.NewSPDYExecutor(n.Config, http.MethodPost, n.url(path))
 	n.Must(err, "an executor")
 	var out, failures bytes.Buffer
 	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: strings.NewReader(stdin), Stdout: &out,
@@ -76,13 +81,14 @@ func execRunsAtTheKubelet(ctx context.Context, t *suite.T) {
 
 // forward talks to a port of the Pod: it sends, and returns what comes back, and the error.
 func (n *node) forward(ctx context.Context, port int, send string) (received, failure string) {
-	u := n.upgrade(n.path + "/portforward")
-	defer u.end()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, u.url.String(), nil)
+	transport, upgrader, err := spdy.RoundTripperFor(n.Config)
+	n.Must(err, "the transport of the clients")
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, n.url(n.path+"/portforward").String(), nil)
 	n.Must(err, "a request to forward")
-	streams, _, err := spdy.NegotiateStreaming(spdy.NewUpgraderForStreaming(u), &http.Client{Transport: u}, request,
+	streams, _, err := spdy.NegotiateStreaming(upgrader, &http.Client{Transport: transport}, request,
 		portforward.PortForwardProtocolV1Name)
 	n.Must(err, "forward port %d", port)
+	defer streams.Close()
 	defer context.AfterFunc(ctx, func() { _ = streams.Close() })()
 	open := func(kind string) io.ReadWriteCloser {
 		stream, err := streams.CreateStream(http.Header{

@@ -27,7 +27,8 @@ func playAPIServer(ctx context.Context, args []string, stdout, stderr io.Writer)
 	case err != nil:
 		return err
 	case process.Help:
-		fmt.Fprintf(stdout, "This is Snowglobe's kube-apiserver %s.\n\nUsage:\n  kube-apiserver [flags]\n", linked.Release())
+		fmt.Fprintf(stdout, "This is Snowglobe's kube-apiserver %s.\n\nUsage:\n  kube-apiserver [flags]\n",
+			linked.Release())
 		serverflags.Print(stdout, columns(stdout))
 		return nil
 	case process.Version == "raw":

@@ -38,7 +38,8 @@ func newVersion() *cobra.Command {
 
 // versions is what "version" and "--version" print.
 func versions() string {
-	return fmt.Sprintf("snowglobe  %s\nkubernetes %s\ngo         %s\n", ownVersion(), linked.Release(), runtime.Version())
+	return fmt.Sprintf("snowglobe  %s\nkubernetes %s\ngo         %s\n",
+		ownVersion(), linked.Release(), runtime.Version())
 }
 
 // ownVersion is the version of this module; Go stamps it with the commit if it is

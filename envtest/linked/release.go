@@ -28,7 +28,7 @@ var release = sync.OnceValue(func() string {
 		}
 	}
 	function := runtime.FuncForPC(reflect.ValueOf(app.CreateServerChain).Pointer())
-	file, _ := function.FileLine(function.Entry())
+	file, _ := function.FileLine(function.Entry()) // and its line
 	if _, version, ok := strings.Cut(file, kubernetesModule+"@"); ok {
 		version, _, _ = strings.Cut(version, "/")
 		return version

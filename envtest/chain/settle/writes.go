@@ -61,7 +61,9 @@ type followed struct {
 
 // Follow returns what a handler of an informer has to be replaced with, before the informer starts,
 // for writes to wait until the handler has dealt with them.
-func (s *Server) Follow(informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) cache.ResourceEventHandler {
+func (s *Server) Follow(
+	informer cache.SharedIndexInformer, handler cache.ResourceEventHandler,
+) cache.ResourceEventHandler {
 	if s.followed.handled == nil {
 		s.followed.handled = map[cache.SharedIndexInformer][]*handled{}
 	}

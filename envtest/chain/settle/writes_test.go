@@ -37,7 +37,8 @@ func TestAwait(t *testing.T) {
 		assert.Equal(t, a.delay, a.write(time.Second), "a watch cache that sees the write after two seconds")
 		a.delay = 0
 		rules, err := a.server.Faults.Add(fault.Rule{
-			Action: fault.Action{Kind: fault.Hold}, Match: fault.Match{Point: "cache/pods", Server: "apiserver-0"}, Optional: true,
+			Action: fault.Action{Kind: fault.Hold}, Optional: true,
+			Match: fault.Match{Point: "cache/pods", Server: "apiserver-0"},
 		})
 		require.NoError(t, err)
 		assert.Zero(t, a.write(time.Second), "beside a rule about the cache")
@@ -92,9 +93,7 @@ func startAwaiting(t *testing.T, handler cache.ResourceEventHandler) *awaiting {
 		Name: "apiserver-0", Storage: a.rest, Informers: []settle.StartedInformers{settle.Started(factory)},
 		Faults: fault.New(fault.Config{}),
 	}
-	a.informer = factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		return coreinformers.NewPodInformer(client, metav1.NamespaceAll, resync, cache.Indexers{})
-	})
+	a.informer = factory.InformerFor(&corev1.Pod{}, podInformer)
 	if handler != nil {
 		_, err := a.informer.AddEventHandler(a.server.Follow(a.informer, handler))
 		require.NoError(t, err)
@@ -105,6 +104,11 @@ func startAwaiting(t *testing.T, handler cache.ResourceEventHandler) *awaiting {
 	factory.WaitForCacheSyncWithContext(ctx)
 	time.Sleep(time.Second)
 	return a
+}
+
+// podInformer has no typed informer around it, as that of factory.Core() has.
+func podInformer(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+	return coreinformers.NewPodInformer(client, metav1.NamespaceAll, resync, cache.Indexers{})
 }
 
 // write creates a Pod, which the informer sees after a while, and returns how long it was awaited.

@@ -23,14 +23,15 @@ func TestWrapHandlers(t *testing.T) {
 		require.NoError(t, err)
 	}
 	wrapped := 0
-	require.NoError(t, WrapHandlers(factory, func(of cache.SharedIndexInformer, handler cache.ResourceEventHandler) cache.ResourceEventHandler {
+	wrap := func(of cache.SharedIndexInformer, handler cache.ResourceEventHandler) cache.ResourceEventHandler {
 		wrapped++
 		assert.Same(t, factory.InformerFor(&corev1.Pod{}, nil), of)
 		return cache.ResourceEventHandlerFuncs{AddFunc: func(object any) {
 			handler.OnAdd(object, false)
 			told <- "after " + object.(*corev1.Pod).Name
 		}}
-	}))
+	}
+	require.NoError(t, WrapHandlers(factory, wrap))
 	assert.Equal(t, 2, wrapped)
 	factory.StartWithContext(t.Context())
 	assert.ElementsMatch(t, []string{"a", "b", "after first", "after first"}, []string{<-told, <-told, <-told, <-told})

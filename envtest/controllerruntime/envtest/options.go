@@ -99,7 +99,8 @@ func (te *Environment) refuse() error {
 		{"ControlPlane.Etcd.URL", etcd != nil && etcd.URL != nil, "the store is in memory: set Options to envtest.WithStore(external.New(...)) for one at an address"},
 		{"ControlPlane.Etcd.DataDir", etcd != nil && etcd.DataDir != "", "the store is in memory: set Options to envtest.WithStore(embedded.New(...)) for one in a folder"},
 		{"ControlPlane.Etcd's flags", etcd != nil && (len(etcd.Args) > 0 || len(etcd.Configure().AsStrings(nil)) > 0), "the store is in memory and has none: remove them"},
-		{"DownloadBinaryAssetsVersion " + te.DownloadBinaryAssetsVersion, te.wantsOtherRelease(), "kube-apiserver " + linked.Release() + " is linked"},
+		{"DownloadBinaryAssetsVersion " + te.DownloadBinaryAssetsVersion, te.wantsOtherRelease(),
+			"kube-apiserver " + linked.Release() + " is linked"},
 	} {
 		if field.set {
 			errs = append(errs, fmt.Errorf("%s can't be honoured: %s", field.name, field.instead))

@@ -8,10 +8,11 @@ import (
 	"net/url"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
-	"k8s.io/client-go/transport/spdy"
 
 	"snowglobe.test/scenarios/engine"
+	"snowglobe.test/scenarios/story"
 )
 
 func (c *Clients) Exec() engine.Command {
@@ -40,12 +41,11 @@ func (c *Clients) Exec() engine.Command {
 
 // exec prints what a process writes, and returns how it failed.
 func (c *Clients) exec(ctx context.Context, path string) error {
-	u, err := c.upgrade(path)
+	config, target, err := c.streamTo(path)
 	if err != nil {
 		return err
 	}
-	defer u.wait()
-	executor, err := remotecommand.NewSPDYExecutorForTransports(u, spdy.NewUpgraderForStreaming(u), http.MethodPost, u.url)
+	executor, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, target)
 	if err != nil {
 		return err
 	}
@@ -57,4 +57,14 @@ func (c *Clients) exec(ctx context.Context, path string) error {
 	c.run.Stdout.Write(stdout.Bytes())
 	c.run.Stdout.Write(stderr.Bytes())
 	return err
+}
+
+// streamTo returns what client-go needs for the streams of a request as the script's current user.
+func (c *Clients) streamTo(path string) (*rest.Config, *url.URL, error) {
+	config, err := c.Config(story.ScriptAgent)
+	if err != nil {
+		return nil, nil, err
+	}
+	target, err := url.Parse(config.Host + path)
+	return config, target, err
 }

@@ -42,16 +42,19 @@ func (c *Clients) PortForward() engine.Command {
 
 // portForward prints what comes from a port.
 func (c *Clients) portForward(ctx context.Context, path, port string) error {
-	u, err := c.upgrade(path)
+	config, target, err := c.streamTo(path)
 	if err != nil {
 		return err
 	}
-	defer u.wait()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, u.url.String(), nil)
+	transport, upgrader, err := spdy.RoundTripperFor(config)
 	if err != nil {
 		return err
 	}
-	streams, _, err := spdy.NegotiateStreaming(spdy.NewUpgraderForStreaming(u), &http.Client{Transport: u}, request, portforward.PortForwardProtocolV1Name)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), nil)
+	if err != nil {
+		return err
+	}
+	streams, _, err := spdy.NegotiateStreaming(upgrader, &http.Client{Transport: transport}, request, portforward.PortForwardProtocolV1Name)
 	if err != nil {
 		return err
 	}

@@ -30,22 +30,28 @@ import (
 )
 
 var (
-	settledTimes = flag.Int("settled-times", 5, "how often TestSettledWrites tries each kind")
+	settledTimes = flag.Int("settled-times", 3, "how often TestSettledWrites tries each kind")
 	settledAll   = flag.Bool("settled-all", false, "TestSettledWrites also tries a policy, known within a second")
 	settledOf    = flag.String("settled-of", "", "the kubeconfig of another server that TestSettledWrites asks")
 )
 
-// TestSettledWrites creates what a server itself must know of, and then at once what needs it.
+// TestSettledWrites creates what a server itself must know of, and then at once what needs it: on a
+// new control plane, and after a Reset.
 func TestSettledWrites(t *testing.T) {
 	t.Parallel()
-	var config *rest.Config
 	if *settledOf != "" {
-		var err error
-		config, err = clientcmd.BuildConfigFromFlags("", *settledOf)
+		config, err := clientcmd.BuildConfigFromFlags("", *settledOf)
 		require.NoError(t, err)
-	} else {
-		config = envtest.Start(t).Config()
+		trySettled(t, config)
+		return
 	}
+	cp := envtest.Start(t)
+	trySettled(t, cp.Config())
+	require.NoError(t, cp.Reset(t.Context()))
+	t.Run("reset", func(t *testing.T) { trySettled(t, cp.Config()) })
+}
+
+func trySettled(t *testing.T, config *rest.Config) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	probes := maps.Clone(settledProbes)
@@ -54,7 +60,7 @@ func TestSettledWrites(t *testing.T) {
 	}
 	for name, probe := range probes {
 		t.Run(name, func(t *testing.T) {
-			p := &settledProbe{T: t, config: config, client: kubernetes.NewForConfigOrDie(config), name: t.Name()}
+			p := &settledProbe{T: t, config: config, client: kubernetes.NewForConfigOrDie(config)}
 			known := 0
 			for i := range *settledTimes {
 				p.name = fmt.Sprintf("%s-%d", name, i)

@@ -29,7 +29,7 @@ import (
 // crash, and compares the process with what it was.
 func TestTeardown(t *testing.T) {
 	const inARow, atOnce, ofSeveral = 50, 8, 2
-	before, goroutines := lookAtProcess(t), goleak.IgnoreCurrent()
+	before, others, goroutines := lookAtProcess(t), lookAtUntouched(), goleak.IgnoreCurrent()
 	files := openFiles(t)
 	useOnce(t) // what a process makes once stays
 	memory := heapInUse()
@@ -50,6 +50,7 @@ func TestTeardown(t *testing.T) {
 	goleak.VerifyNone(t, goroutines)
 	assert.Empty(t, cmp.Diff(files, openFiles(t)), "open files (-before +after)")
 	compareProcess(t, before)
+	assert.Empty(t, cmp.Diff(others, lookAtUntouched()), "what is left as it is (-before +after)")
 	grown := heapInUse() - memory
 	assert.LessOrEqual(t, grown, int64(oneControlPlane), "%d control planes left %d MiB on the heap", inARow+atOnce+ofSeveral, grown>>20)
 }
@@ -69,12 +70,15 @@ func heapInUse() int64 {
 
 // TestTeardownSeesLeaks shows that the comparisons of TestTeardown can fail.
 func TestTeardownSeesLeaks(t *testing.T) {
-	before, files, memory, goroutines := lookAtProcess(t), openFiles(t), heapInUse(), goleak.IgnoreCurrent()
+	t.Setenv(steering, "30")
+	before, others := lookAtProcess(t), lookAtUntouched()
+	files, memory, goroutines := openFiles(t), heapInUse(), goleak.IgnoreCurrent()
 	cp := envtest.Start(t, envtest.WithListener("127.0.0.1:0"), envtest.WithFlags("--feature-gates=WatchList=false", "--contention-profiling"))
 	during := lookAtProcess(t)
 	for row := range processState {
 		assert.False(t, cmp.Equal(before[row], during[row]), "a running control plane does not change %s; does the test still look at it?", row)
 	}
+	assert.Empty(t, cmp.Diff(others, lookAtUntouched()), "what is left as it is (-before +during)")
 	assert.False(t, cmp.Equal(files, openFiles(t)), "an open port is not seen among the open files")
 	assert.GreaterOrEqual(t, heapInUse()-memory, int64(oneControlPlane), "a running control plane is not seen on the heap")
 	require.NoError(t, cp.Stop(t.Context()))

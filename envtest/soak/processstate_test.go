@@ -5,42 +5,29 @@ package soak_test
 import (
 	"flag"
 	"fmt"
-	"log"
-	"log/slog"
 	"maps"
-	"net/http"
 	"os"
 	"reflect"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 	_ "unsafe" // for linkname
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel"
 	"go.uber.org/zap"
-	"google.golang.org/grpc/grpclog"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
 	etcd3metrics "k8s.io/apiserver/pkg/storage/etcd3/metrics"
 	"k8s.io/apiserver/pkg/storage/feature"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/capabilities"
-	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // processState looks at what belongs to the process, by the rows of the table in
@@ -67,66 +54,12 @@ const steering = "KUBE_CLIENT_BACKOFF_BASE"
 //go:linkname etcd3ClientLogger k8s.io/apiserver/pkg/storage/storagebackend/factory.etcd3ClientLogger
 var etcd3ClientLogger *zap.Logger
 
-// untouched looks at what control planes share with the program and leave as it is, by the rows of
-// the second table.
-var untouched = map[string]func() any{
-	"`wait.NeverStop`":     func() any { return pointers(wait.NeverStop) },
-	"`flag.CommandLine`":   commandLines,
-	"`http.Default...`":    func() any { return pointers(http.DefaultTransport, http.DefaultClient, http.DefaultServeMux) },
-	"`log` and `slog`":     func() any { return fmt.Sprint(log.Flags(), log.Prefix()) + pointers(log.Writer(), slog.Default()) },
-	"`zap.L` and gRPC's":   func() any { return pointers(zap.L(), grpcLogger) },
-	"OpenTelemetry":        openTelemetry,
-	"controller-runtime":   func() any { return pointers(crlog.Log.GetSink()) },
-	"leader election":      func() any { return fmt.Sprintf("%T", leaderMetrics.provider) },
-	"client-go's warnings": func() any { return pointers(defaultWarnings) },
-	"`scheme.Scheme`":      func() any { return len(scheme.Scheme.AllKnownTypes()) },
-	"folder and time zone": folderAndZone,
-}
-
-//go:linkname grpcLogger google.golang.org/grpc/grpclog/internal.LoggerV2Impl
-var grpcLogger grpclog.LoggerV2
-
-//go:linkname defaultWarnings k8s.io/client-go/rest.defaultWarningHandler
-var defaultWarnings rest.WarningHandlerWithContext
-
-//go:linkname leaderMetrics k8s.io/client-go/tools/leaderelection.globalMetricsFactory
-var leaderMetrics struct {
-	provider leaderelection.MetricsProvider
-	once     sync.Once
-}
-
-// commandLines are the flags of the program, with what they say.
-func commandLines() any {
-	state := map[string]string{}
-	flag.VisitAll(func(f *flag.Flag) { state[f.Name] = f.Value.String() })
-	pflag.VisitAll(func(f *pflag.Flag) { state["--"+f.Name] = f.Value.String() })
-	return state
-}
-
-func openTelemetry() any {
-	of := []any{otel.GetTracerProvider(), otel.GetMeterProvider(), otel.GetTextMapPropagator(), otel.GetErrorHandler()}
-	return fmt.Sprintf("%T", of) + pointers(of...)
-}
-
-func folderAndZone() any {
-	folder, err := os.Getwd()
-	return fmt.Sprint(folder, err, time.Local)
-}
-
 // lookAtProcess returns the state of every row of the first table.
 func lookAtProcess(t *testing.T) map[string]any {
 	t.Helper()
 	state := map[string]any{}
 	for row, look := range processState {
 		state[row] = look(t)
-	}
-	return state
-}
-
-func lookAtUntouched() map[string]any {
-	state := map[string]any{}
-	for row, look := range untouched {
-		state[row] = look()
 	}
 	return state
 }

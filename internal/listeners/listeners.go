@@ -3,14 +3,15 @@
 package listeners
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"net"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/prometheus/procfs"
 )
 
 // The networks of a Listener.
@@ -29,73 +30,60 @@ type Listener struct {
 
 func (l Listener) String() string { return l.Network + " " + l.Address }
 
-// tables are the files of /proc/PID/net, with what reads a line of each.
-var tables = map[string]func(fields []string) (inode string, l Listener, ok bool){
-	"tcp":  internet(TCP, stateListen),
-	"tcp6": internet(TCP, stateListen),
-	"udp":  internet(UDP, stateUnconnected),
-	"udp6": internet(UDP, stateUnconnected),
-	"unix": unix,
-}
+// States of sockets in the tables of TCP and UDP.
+const (
+	stateUnconnected = 7
+	stateListen      = 10
+)
 
 // Of returns what a process listens on, in no order.
 func Of(pid int) ([]Listener, error) {
-	inodes, err := sockets(pid)
+	process, err := procfs.NewProc(pid)
 	if err != nil {
 		return nil, err
 	}
-	var all []Listener
-	for table, parse := range tables {
-		found, err := read(filepath.Join("/proc", strconv.Itoa(pid), "net", table), inodes, parse)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-	}
-	return all, nil
-}
-
-// sockets returns the inodes of the sockets that a process has open.
-func sockets(pid int) (map[string]bool, error) {
-	dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
-	descriptors, err := os.ReadDir(dir)
+	opened, err := process.FileDescriptorTargets()
 	if err != nil {
 		return nil, err
 	}
 	inodes := map[string]bool{}
-	for _, d := range descriptors {
-		to, err := os.Readlink(filepath.Join(dir, d.Name()))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // closed meanwhile
-		}
-		if err != nil {
-			return nil, err
-		}
+	for _, to := range opened {
 		if inode, ok := strings.CutPrefix(to, "socket:["); ok {
 			inodes[strings.TrimSuffix(inode, "]")] = true
 		}
 	}
-	return inodes, nil
-}
-
-func read(path string, inodes map[string]bool, parse func([]string) (string, Listener, bool)) ([]Listener, error) {
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // a kernel without IPv6
-	}
+	folder := fmt.Sprintf("/proc/%d", pid)
+	all, err := onUnix(folder, inodes)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }()
-	var all []Listener
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		if inode, l, ok := parse(strings.Fields(lines.Text())); ok && inodes[inode] {
-			all = append(all, l)
+	of, err := procfs.NewFS(folder) // with the tables of the process' network
+	if err != nil {
+		return nil, err
+	}
+	tcp, tcpErr := of.NetTCP()
+	tcp6, tcp6Err := of.NetTCP6()
+	udp, udpErr := of.NetUDP()
+	udp6, udp6Err := of.NetUDP6()
+	for _, err := range []error{tcpErr, tcp6Err, udpErr, udp6Err} {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without IPv6
+			return nil, err
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	add := func(network string, inode uint64, ip net.IP, port uint64) {
+		if inodes[strconv.FormatUint(inode, 10)] {
+			all = append(all, Listener{network, net.JoinHostPort(ip.String(), strconv.FormatUint(port, 10))})
+		}
+	}
+	for _, s := range slices.Concat(tcp, procfs.NetTCP(tcp6)) {
+		if s.St == stateListen {
+			add(TCP, s.Inode, s.LocalAddr, s.LocalPort)
+		}
+	}
+	for _, s := range slices.Concat(udp, procfs.NetUDP(udp6)) {
+		if s.St == stateUnconnected {
+			add(UDP, s.Inode, s.LocalAddr, s.LocalPort)
+		}
 	}
 	return all, nil
 }

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"sync"
 
+	"gopkg.in/go-jose/go-jose.v2"
+
 	"snowglobe.test/fakes/stub"
 )
 
@@ -28,9 +30,9 @@ type Issuer struct {
 	Requests *stub.Table[Request, Answer]
 
 	mu        sync.Mutex
-	made      int          // keys so far
-	keys      []signingKey // newest first
-	published int          // how many of them are in the document
+	made      int               // keys so far
+	keys      []jose.JSONWebKey // newest first
+	published int               // how many of them are in the document
 }
 
 // Request is one for a document.
@@ -80,13 +82,13 @@ func (i *Issuer) Document(path string) (Answer, error) {
 			Responses  []string `json:"response_types_supported"`
 			Subjects   []string `json:"subject_types_supported"`
 			Algorithms []string `json:"id_token_signing_alg_values_supported"`
-		}{i.URL(), i.URL() + KeysPath, []string{"id_token"}, []string{"public"}, []string{algorithm}}
+		}{i.URL(), i.URL() + KeysPath, []string{"id_token"}, []string{"public"}, []string{string(algorithm)}}
 	case KeysPath:
-		keys := []webKey{}
+		set := jose.JSONWebKeySet{}
 		for _, key := range i.keys[:i.published] {
-			keys = append(keys, key.public())
+			set.Keys = append(set.Keys, key.Public())
 		}
-		document = map[string]any{"keys": keys}
+		document = set
 	default:
 		body := fmt.Appendf(nil, "there is no %s, only %s and %s\n", path, DiscoveryPath, KeysPath)
 		return Answer{}, stub.Status{Code: http.StatusNotFound, Body: body}

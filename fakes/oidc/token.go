@@ -2,11 +2,14 @@ package oidc
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"time"
+
+	"gopkg.in/go-jose/go-jose.v2"
 )
 
 // Token is what an ID token says, and who signs it.
@@ -48,7 +51,7 @@ func (i *Issuer) Rotate() error {
 		return err
 	}
 	i.made++
-	i.keys = append([]signingKey{key}, i.keys...)
+	i.keys = append([]jose.JSONWebKey{key}, i.keys...)
 	i.published++
 	return nil
 }
@@ -69,13 +72,14 @@ func (i *Issuer) Issue(token Token) (string, error) {
 		return "", fmt.Errorf("encode the claims of a token: %w", err)
 	}
 	if token.Key == NoKey {
+		encode := base64.RawURLEncoding.EncodeToString
 		return encode([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + encode(payload) + ".", nil
 	}
 	key, err := i.key(token.Key)
 	if err != nil {
 		return "", err
 	}
-	return key.sign(payload)
+	return sign(payload, key)
 }
 
 // claims are those of a token. The audience is a string if there is one alone, as most
@@ -105,7 +109,7 @@ func (i *Issuer) claims(token Token) map[string]any {
 	return claims
 }
 
-func (i *Issuer) key(which Key) (signingKey, error) {
+func (i *Issuer) key(which Key) (jose.JSONWebKey, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch which {
@@ -113,14 +117,14 @@ func (i *Issuer) key(which Key) (signingKey, error) {
 		return i.keys[0], nil
 	case PreviousKey:
 		if len(i.keys) < 2 {
-			return signingKey{}, errors.New("sign a token with the previous key: there is none before Rotate")
+			return jose.JSONWebKey{}, errors.New("sign a token with the previous key: there is none before Rotate")
 		}
 		return i.keys[1], nil
 	case UnknownKey:
 		return newKey("unknown")
 	case ForgedKey:
-		return newKey(i.keys[0].id)
+		return newKey(i.keys[0].KeyID)
 	default:
-		return signingKey{}, fmt.Errorf("sign a token with key %d: there is no such kind of key", which)
+		return jose.JSONWebKey{}, fmt.Errorf("sign a token with key %d: there is no such kind of key", which)
 	}
 }

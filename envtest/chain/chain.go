@@ -149,6 +149,9 @@ type Chain struct {
 	// life ends with the chain, run or not.
 	life    context.Context
 	endLife context.CancelCauseFunc
+	// stopping ends when Run's context has.
+	stopping context.Context
+	stop     context.CancelFunc
 
 	options      options.CompletedOptions
 	informerName *cache.InformerName
@@ -178,7 +181,6 @@ type Chain struct {
 	readySignal <-chan struct{}
 
 	following atomic.Bool   // lifecycle signals are followed
-	stopping  atomic.Bool   // Run's context has ended
 	dead      atomic.Bool   // Kill has begun
 	killed    chan struct{} // closed when Kill has ended
 }
@@ -203,6 +205,7 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 		autoregistering: upstream.NewAutoregistration(), killed: make(chan struct{}),
 	}
 	c.life, c.endLife = context.WithCancelCause(context.Background())
+	c.stopping, c.stop = context.WithCancel(c.life)
 	effects := edge.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: c.crash}
 	if cfg.Faults != nil {
 		c.injector = edge.NewInjector(cfg.Faults, cfg.Server, effects)

@@ -35,7 +35,7 @@ func (c *Chain) Killed() <-chan struct{} { return c.killed }
 // boot is over it must keep its store, since much of upstream can be stopped only after a
 // boot. So then, and during a shutdown, the crash is reported as a failure of the server.
 func (c *Chain) crash(cause error) {
-	if !c.BeenReady() || c.stopping.Load() {
+	if !c.BeenReady() || c.stopping.Err() != nil {
 		c.cfg.Crash(cause)
 		return
 	}

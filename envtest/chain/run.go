@@ -52,7 +52,7 @@ func (c *Chain) serve(ctx context.Context) error {
 	stopper.Go(func() {
 		select {
 		case <-ctx.Done():
-			c.stopping.Store(true)
+			c.stop()
 			c.cfg.Endpoint.Drain()
 			c.finishBoot(serving)
 			c.storeDialer.Stop()

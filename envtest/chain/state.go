@@ -44,6 +44,7 @@ func (c *Chain) observeState() error {
 		},
 		InFlight: c.requests.InFlight,
 		Faults:   c.cfg.Faults,
+		Stopping: c.stopping,
 	}
 	if err := c.followWrites(); err != nil {
 		return err

@@ -26,6 +26,8 @@ type Server struct {
 	InFlight func(held []fault.Held) []string
 	// Faults are the rules about it; nil if there are none.
 	Faults *fault.Set
+	// Stopping ends before the informers stop; Await then waits for nothing.
+	Stopping context.Context
 
 	followed followed
 }

@@ -22,7 +22,7 @@ const awaitPatience = 3 * time.Second
 // Await waits until the server's watch cache of a resource, and its informers with their handlers,
 // have seen a write of a revision, as they nearly always have on a machine with an etcd by the time
 // that a client has its answer and asks for the next thing. Where a rule may keep one of them from
-// that, it does not wait.
+// that, or the server stops, it does not wait.
 //
 // For example, RBAC's authorizer asks an informer. A client that creates a RoleBinding and then uses
 // it is refused if the informer gets the event later than the authorizer gets the question. In one
@@ -33,6 +33,7 @@ func (s *Server) Await(ctx context.Context, resource *reststorage.Resource, revi
 	}
 	ctx, cancel := context.WithTimeout(ctx, awaitPatience)
 	defer cancel()
+	defer context.AfterFunc(s.Stopping, cancel)()
 	if resource.WaitSeen(ctx, revision) != nil {
 		return
 	}
@@ -106,14 +107,13 @@ func (f *follower) wait(ctx context.Context, revision uint64) error {
 			return
 		}
 		// One that does nothing, for an informer whose store is all that is asked. To add it fails
-		// only where the informer has stopped meanwhile, which ends the wait as well.
+		// only where the informer has stopped meanwhile, before which the server has ended the wait.
 		h := &handled{ResourceEventHandler: cache.ResourceEventHandlerFuncs{}}
 		f.handlers = []*handled{h}
 		_, _ = f.informer.AddEventHandler(h)
 	})
 	for _, h := range f.handlers {
-		err := h.news.Await(ctx, func() bool { return h.seen.Load() >= revision || f.informer.IsStopped() })
-		if err != nil {
+		if err := h.news.Await(ctx, func() bool { return h.seen.Load() >= revision }); err != nil {
 			return err
 		}
 	}

@@ -43,8 +43,8 @@ func TestAwait(t *testing.T) {
 		require.NoError(t, err)
 		assert.Zero(t, a.write(time.Second), "beside a rule about the cache")
 		rules[0].Remove()
-		a.stop()
-		synctest.Wait()
+		time.AfterFunc(time.Second, a.stop)
+		assert.Equal(t, time.Second, a.write(20*time.Second), "of a server that stops")
 		require.True(t, a.informer.IsStopped())
 		assert.Zero(t, a.write(time.Second), "without an informer that runs")
 	})
@@ -65,7 +65,7 @@ type awaiting struct {
 	stored   storage.Interface
 	client   *fake.Clientset
 	informer cache.SharedIndexInformer
-	stop     func() // the informer
+	stop     func() // the server and the informer
 	server   *settle.Server
 	delay    time.Duration // of the events of the watch cache
 	awaited  time.Duration // by the newest write
@@ -93,15 +93,14 @@ func startAwaiting(t *testing.T, handler cache.ResourceEventHandler) *awaiting {
 		Name: "apiserver-0", Storage: a.rest, Informers: []settle.StartedInformers{settle.Started(factory)},
 		Faults: fault.New(fault.Config{}),
 	}
+	a.server.Stopping, a.stop = context.WithCancel(t.Context())
 	a.informer = factory.InformerFor(&corev1.Pod{}, podInformer)
 	if handler != nil {
 		_, err := a.informer.AddEventHandler(a.server.Follow(a.informer, handler))
 		require.NoError(t, err)
 	}
-	var ctx context.Context
-	ctx, a.stop = context.WithCancel(t.Context())
-	factory.StartWithContext(ctx)
-	factory.WaitForCacheSyncWithContext(ctx)
+	factory.StartWithContext(a.server.Stopping)
+	factory.WaitForCacheSyncWithContext(t.Context())
 	time.Sleep(time.Second)
 	return a
 }

@@ -20,6 +20,23 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
+// userOf makes a workspace's folder with a module that takes this one from a folder, goes there, and
+// returns it. Nothing can be fetched.
+func userOf(t *testing.T, client string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	write(t, folder, map[string]string{
+		"suite/go.mod": "module example.com/suite\n\ngo 1.24.0\n\nrequire " + Module + " v0.0.0\n\n" +
+			"replace " + Module + " => " + client + "\n",
+		"suite/suite.go": "package suite\n\nimport _ \"" + Module + "\"\n",
+	})
+	t.Chdir(filepath.Join(folder, "suite"))
+	for name, value := range map[string]string{"GOPROXY": "off", "GOFLAGS": "", "GOWORK": ""} {
+		t.Setenv(name, value)
+	}
+	return folder
+}
+
 // TestFindSource finds the checkout that a module of a user takes this one from, whatever the module
 // is built by, and where nothing can be fetched.
 func TestFindSource(t *testing.T) {
@@ -45,18 +62,9 @@ func TestFindSource(t *testing.T) {
 				"envtest/client/client.go": "package client\n",
 				"cmd/snowglobe/main.go":    "package main\n",
 			})
-			user := t.TempDir()
-			write(t, user, map[string]string{
-				"suite/go.mod": "module example.com/suite\n\ngo 1.24.0\n\nrequire " + Module + " v0.0.0\n\n" +
-					"replace " + Module + " => " + filepath.Join(dir, "envtest", "client") + "\n",
-				"suite/suite.go": "package suite\n\nimport _ \"" + Module + "\"\n",
-			})
+			user := userOf(t, filepath.Join(dir, "envtest", "client"))
 			if test.workspace {
 				write(t, user, map[string]string{"go.work": "go 1.24.0\n\nuse ./suite\n"})
-			}
-			t.Chdir(filepath.Join(user, "suite"))
-			for name, value := range map[string]string{"GOPROXY": "off", "GOFLAGS": "", "GOWORK": ""} {
-				t.Setenv(name, value)
 			}
 			if test.vendor != "" {
 				said, err := exec.CommandContext(t.Context(), "go", test.vendor, "vendor").CombinedOutput()
@@ -70,4 +78,14 @@ func TestFindSource(t *testing.T) {
 			assert.Equal(t, source{dir: dir}, *found)
 		})
 	}
+}
+
+// TestFindNothing names the ways out where there is no checkout.
+func TestFindNothing(t *testing.T) {
+	client := t.TempDir()
+	write(t, client, map[string]string{"go.mod": "module " + Module + "\n\ngo 1.24.0\n"})
+	userOf(t, client)
+	_, err := Find(t.Context(), t.TempDir())
+	assert.ErrorContains(t, err, "outside a checkout of snowglobe.test")
+	assert.ErrorContains(t, err, "\nSet SNOWGLOBE to a snowglobe that was built elsewhere, or start a server")
 }

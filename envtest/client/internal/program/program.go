@@ -55,7 +55,7 @@ func Find(ctx context.Context, folder string) (string, error) {
 	}
 	source, err := findSource(ctx)
 	if err != nil {
-		return "", err
+		return "", orElse(err)
 	}
 	place := sha256.Sum256(fmt.Append(nil, source.dir, source.version)) // side by side with others
 	path := filepath.Join(folder, fmt.Sprintf("%x", place[:8]), "snowglobe")
@@ -76,6 +76,11 @@ func Find(ctx context.Context, folder string) (string, error) {
 		return path, nil
 	}
 	return path, source.build(ctx, path, os.Stderr)
+}
+
+// orElse adds a way out to why there is no program.
+func orElse(err error) error {
+	return fmt.Errorf("%w\nSet %s to a snowglobe that was built elsewhere, or %s", err, Env, HowToServe)
 }
 
 // source is what the program is built from.
@@ -129,8 +134,7 @@ func (m module) source() (*source, error) {
 	replaced := m.Replace
 	switch {
 	case replaced != nil && replaced.Version != "":
-		return nil, fmt.Errorf("%s is replaced by %s %s, whose program is not known: set %s to a snowglobe that was built, or %s",
-			Module, replaced.Path, replaced.Version, Env, HowToServe)
+		return nil, fmt.Errorf("%s is replaced by %s %s, whose program is not known", Module, replaced.Path, replaced.Version)
 	case replaced == nil && m.Version != "":
 		return &source{version: m.Version}, nil
 	}
@@ -140,8 +144,7 @@ func (m module) source() (*source, error) {
 	}
 	dir := filepath.Dir(filepath.Dir(client))
 	if _, err := os.Stat(filepath.Join(dir, "cmd", "snowglobe")); err != nil {
-		return nil, fmt.Errorf("%s is in %q, outside a checkout of %s: %w; set %s to a snowglobe that was built, or %s",
-			Module, client, server, err, Env, HowToServe)
+		return nil, fmt.Errorf("%s is in %q, outside a checkout of %s: %w", Module, client, server, err)
 	}
 	return &source{dir: dir}, nil
 }
@@ -151,19 +154,10 @@ func goJSON(ctx context.Context, into any, args ...string) error {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Stderr = &stderr
 	out, err := command.Output()
-	switch {
-	case errors.Is(err, exec.ErrNotFound):
-		return noGo(err)
-	case err != nil:
-		return fmt.Errorf("%s: %w\n%s", command, err, &stderr)
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", command, err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	return json.Unmarshal(out, into)
-}
-
-// noGo is the error where there is no go command.
-func noGo(err error) error {
-	return fmt.Errorf("%w: put the go command there, set %s to a snowglobe that was built elsewhere, or %s",
-		err, Env, HowToServe)
 }
 
 // built reports whether the program at path is that of the release, or newer than all in the
@@ -208,11 +202,7 @@ func (s *source) build(ctx context.Context, path string, progress io.Writer) err
 	defer func() { _ = os.RemoveAll(building) }()
 	command := s.command(ctx, building)
 	if said, err := run(ctx, command, progress); err != nil {
-		if errors.Is(err, exec.ErrNotFound) {
-			return noGo(err)
-		}
-		return fmt.Errorf("build %s: %w\n%s\nWhere it can't be built, set %s to a snowglobe that was, or %s",
-			importPath, err, said, Env, HowToServe)
+		return orElse(fmt.Errorf("build %s: %w\n%s", importPath, err, strings.TrimSpace(said)))
 	}
 	// What is edited while it is built is newer than it. And it gets its name only now:
 	// a program that runs cannot be written to, and its server lives on.

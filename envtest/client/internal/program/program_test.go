@@ -46,7 +46,6 @@ func TestSource(t *testing.T) {
 		got, err := test.said.source()
 		if test.err != "" {
 			assert.ErrorContains(t, err, test.err)
-			assert.ErrorContains(t, err, "SNOWGLOBE_SOCKET", "a way out")
 			continue
 		}
 		require.NoError(t, err)

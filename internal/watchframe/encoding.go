@@ -2,26 +2,24 @@ package watchframe
 
 import (
 	"bytes"
+	"encoding/binary"
 	stdjson "encoding/json"
+	"errors"
+	"io"
 
 	fxcbor "github.com/fxamacker/cbor/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 	cbordirect "k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
-	"k8s.io/apimachinery/pkg/runtime/serializer/json"
-	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 )
 
 // encoding is one in which upstream writes the events of a watch.
 type encoding struct {
 	mediaType string
-	framer    runtime.Framer
 	decode    func(body []byte, event *metav1.WatchEvent) error
-	// size is how long the first frame of p is, given its body and how much was read.
-	size func(p, body []byte, read int) int
-	// lines says that each frame ends with its only line break; the framer ignores it.
-	lines bool
+	// first returns how long the first frame of p is, 0 if p does not have all of it, and what it
+	// holds, nil if that is not readable. No frame ends within the searched bytes.
+	first func(p []byte, searched int) (size int, body []byte)
 	// whole reports whether p, which begins with a frame, surely ends with one; nil for no.
 	whole func(p []byte) bool
 }
@@ -29,57 +27,73 @@ type encoding struct {
 // encodings are those that upstream can send a watch in, by its Content-Type.
 var encodings = map[string]*encoding{
 	runtime.ContentTypeJSON: {
-		mediaType: runtime.ContentTypeJSON, framer: json.Framer, size: jsonSize, lines: true,
+		mediaType: runtime.ContentTypeJSON, first: firstJSON,
 		whole:  func(p []byte) bool { return bytes.HasSuffix(p, []byte("\n")) },
 		decode: func(body []byte, event *metav1.WatchEvent) error { return stdjson.Unmarshal(body, event) },
 	},
 	runtime.ContentTypeProtobuf: {
-		mediaType: runtime.ContentTypeProtobuf, framer: protobuf.LengthDelimitedFramer, size: protobufSize,
+		mediaType: runtime.ContentTypeProtobuf, first: firstProtobuf,
 		decode: func(body []byte, event *metav1.WatchEvent) error { return event.Unmarshal(body) },
 	},
 	runtime.ContentTypeCBORSequence: {
-		mediaType: runtime.ContentTypeCBOR, framer: cbor.NewFramer(), size: cborSize,
+		mediaType: runtime.ContentTypeCBOR, first: firstCBOR,
 		whole:  func(p []byte) bool { return fxcbor.Wellformed(p) == nil }, // upstream writes an item at a time
 		decode: func(body []byte, event *metav1.WatchEvent) error { return cbordirect.Unmarshal(body, event) },
 	},
 }
 
-// minFrameBytes is less than any event takes that is not in lines. Upstream
-// writes the length of a protobuf message, four bytes, by itself.
-const minFrameBytes = 5
-
-// candidate is how much of p the framer should look at for the first frame, 0 if
-// there is surely no event in p. No line ends within the searched bytes. Looking for
-// the end of the line keeps the framer from reading a long frame with every piece.
-func (e *encoding) candidate(p []byte, searched int) int {
-	switch {
-	case e.lines:
-		if i := bytes.IndexByte(p[searched:], '\n'); i >= 0 {
-			return searched + i + 1
+// firstJSON finds a value that ends in a line. It looks for the end of the line first, so that a long
+// value is not read with every piece of it.
+func firstJSON(p []byte, searched int) (size int, body []byte) {
+	for {
+		end := bytes.IndexByte(p[searched:], '\n') + 1
+		if end == 0 {
+			return 0, nil
 		}
-		return 0
-	case len(p) < minFrameBytes:
-		return 0
+		searched += end
+		decoder := stdjson.NewDecoder(bytes.NewReader(p[:searched]))
+		var value stdjson.RawMessage
+		err := decoder.Decode(&value)
+		switch {
+		case err == nil:
+			next := bytes.TrimLeft(p[decoder.InputOffset():searched], " \t\r\n")
+			return searched - len(next), value
+		case !isCut(err):
+			return searched, nil
+		}
 	}
-	return len(p)
 }
 
-// jsonSize counts the space around a value as well.
-func jsonSize(p, body []byte, _ int) int {
-	const space = " \t\r\n"
-	after := bytes.TrimLeft(p, space)[len(body):]
-	return len(p) - len(bytes.TrimLeft(after, space))
-}
-
-// protobufSize is what was read: that framer reads no more than a frame.
-func protobufSize(_, _ []byte, read int) int { return read }
-
-// cborSize counts the tag that marks data as CBOR too, which the framer leaves out.
-func cborSize(p, body []byte, _ int) int {
-	tag := []byte{0xd9, 0xd9, 0xf7} // RFC 8949, 3.4.6
-	after := p
-	for bytes.HasPrefix(after, tag) && !bytes.HasPrefix(after, body) {
-		after = after[len(tag):]
+// firstProtobuf finds a message behind its length. Client-go reads none that is longer than 16 MiB.
+func firstProtobuf(p []byte, _ int) (size int, body []byte) {
+	const lengthBytes, maxBytes = 4, 16 << 20
+	if len(p) < lengthBytes {
+		return 0, nil
 	}
-	return len(p) - len(after) + len(body)
+	switch size = lengthBytes + int(binary.BigEndian.Uint32(p)); {
+	case size > maxBytes:
+		return len(p), nil
+	case size > len(p):
+		return 0, nil
+	}
+	return size, p[lengthBytes:size]
 }
+
+// nesting is as deep as upstream lets a CBOR item be.
+var nesting, _ = fxcbor.DecOptions{MaxNestedLevels: 10000}.DecMode()
+
+// firstCBOR finds an item.
+func firstCBOR(p []byte, _ int) (size int, body []byte) {
+	var item fxcbor.RawMessage
+	rest, err := nesting.UnmarshalFirst(p, &item)
+	switch {
+	case err == nil:
+		return len(p) - len(rest), item
+	case isCut(err):
+		return 0, nil
+	}
+	return len(p), nil
+}
+
+// isCut reports whether an error is about an end within a value.
+func isCut(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

@@ -1,9 +1,7 @@
 package watchframe
 
 import (
-	"bytes"
 	"errors"
-	"io"
 	"mime"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,15 +11,7 @@ import (
 type Splitter struct {
 	encoding *encoding
 	rest     []byte // the beginning of a frame
-	body     []byte // of the frame that was found last
-	source   source // of upstream's framer
 }
-
-// source is what upstream's framer reads.
-type source struct{ bytes.Reader }
-
-// Close implements io.Closer.
-func (*source) Close() error { return nil }
 
 // maxKeptBytes is the largest frame whose memory is kept for the next one.
 const maxKeptBytes = 64 << 10
@@ -34,7 +24,7 @@ type Frame struct {
 	encoding *encoding
 }
 
-// errUnreadable is about a frame that upstream's framer refuses.
+// errUnreadable is about a frame in which there is no value.
 var errUnreadable = errors.New("not a frame of a watch")
 
 // Event decodes the event that the frame holds. Its object is still encoded.
@@ -77,20 +67,17 @@ func (s *Splitter) Add(p []byte, each func(Frame) error) error {
 		p = s.rest
 	}
 	for {
-		frame, ok := s.first(p, searched)
-		if !ok {
+		size, body := s.encoding.first(p, searched)
+		if size == 0 {
 			break
 		}
-		if err := each(frame); err != nil {
+		if err := each(Frame{Wire: p[:size:size], body: body, encoding: s.encoding}); err != nil {
 			return err
 		}
-		p, searched = p[len(frame.Wire):], 0
+		p, searched = p[size:], 0
 	}
 	if cap(s.rest) > maxKeptBytes {
 		s.rest = nil
-	}
-	if cap(s.body) > maxKeptBytes {
-		s.body = nil
 	}
 	s.rest = append(s.rest[:0], p...)
 	return nil
@@ -98,36 +85,3 @@ func (s *Splitter) Add(p []byte, each func(Frame) error) error {
 
 // Rest is the beginning of a frame that is not complete.
 func (s *Splitter) Rest() []byte { return s.rest }
-
-// first returns the first frame of p, false if p does not have all of it. No frame
-// ends within the searched bytes at the beginning of p.
-func (s *Splitter) first(p []byte, searched int) (Frame, bool) {
-	for {
-		size := s.encoding.candidate(p, searched)
-		if size == 0 {
-			return Frame{}, false
-		}
-		body, err := s.read(p[:size])
-		switch {
-		case err == nil:
-			wire := s.encoding.size(p[:size], body, size-s.source.Len())
-			return Frame{Wire: p[:wire:wire], body: body, encoding: s.encoding}, true
-		case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
-			return Frame{Wire: p[:size:size]}, true
-		case size == len(p):
-			return Frame{}, false
-		}
-		searched = size
-	}
-}
-
-// read returns what upstream's framer reads as the first frame of p. An end in the
-// middle of it is io.EOF or io.ErrUnexpectedEOF.
-func (s *Splitter) read(p []byte) ([]byte, error) {
-	if len(s.body) < len(p) {
-		s.body = make([]byte, len(p))
-	}
-	s.source.Reset(p)
-	n, err := s.encoding.framer.NewFrameReader(&s.source).Read(s.body[:len(p)])
-	return s.body[:n:n], err
-}

@@ -124,6 +124,17 @@ func TestWholeFrames(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(10, func() { cbor.WholeFrames(item) }), "a watch without rules costs nothing")
 }
 
+// TestNeverEnding passes on the beginning of a message that no client would read to its end.
+func TestNeverEnding(t *testing.T) {
+	splitter := NewSplitter(contentTypes[runtime.ContentTypeProtobuf])
+	require.NoError(t, splitter.Add([]byte("\xff\xff\xff\xffno"), func(frame Frame) error {
+		_, err := frame.Event()
+		assert.Error(t, err)
+		return nil
+	}))
+	assert.Empty(t, splitter.Rest())
+}
+
 func TestNotAWatch(t *testing.T) {
 	for _, contentType := range []string{"", "text/plain", "application/yaml", "application/cbor", ";"} {
 		assert.Nil(t, NewSplitter(contentType), contentType)

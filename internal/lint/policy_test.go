@@ -183,7 +183,7 @@ const policy = `
 	internal/observe             uses k8s.io/apimachinery/... k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1 k8s.io/client-go/kubernetes/scheme k8s.io/streaming/pkg/httpstream sigs.k8s.io/yaml
 	scenarios/checkers           uses k8s.io/apimachinery/... k8s.io/apiserver/pkg/endpoints/request github.com/anishathalye/porcupine
 	internal/listeners           uses github.com/prometheus/procfs
-	internal/nearest             uses
+	internal/nearest             uses github.com/agnivade/levenshtein
 	internal/pages               uses
 	internal/hostile             uses
 	internal/serverlog           uses

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // maxNames is how many names an error suggests.
@@ -33,7 +35,7 @@ func Names(name string, known []string) []string {
 	distances := map[string]int{}
 	var near []string
 	for _, k := range known {
-		d := nearness(strings.ToLower(name), strings.ToLower(k), limit)
+		d := nearness(strings.ToLower(name), strings.ToLower(k))
 		if _, seen := distances[k]; seen || d > limit {
 			continue
 		}
@@ -52,36 +54,12 @@ func Names(name string, known []string) []string {
 }
 
 // nearness is the distance, but at most 2 for a part of a known name: a near miss.
-func nearness(name, known string, limit int) int {
-	d := distance(name, known, limit)
+func nearness(name, known string) int {
+	d := levenshtein.ComputeDistance(name, known)
 	if len(name) > 2 && strings.Contains(known, name) {
 		d = min(d, 2)
 	}
 	return d
-}
-
-// distance is the Levenshtein distance in bytes; above limit, any number above it.
-func distance(a, b string, limit int) int {
-	if d := max(len(a), len(b)) - min(len(a), len(b)); d > limit {
-		return d
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // Either lists alternatives for people, for example "a, b or c".

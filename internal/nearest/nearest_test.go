@@ -45,13 +45,3 @@ func TestEither(t *testing.T) {
 	assert.Equal(t, "a or b", Either([]string{"a", "b"}))
 	assert.Equal(t, "a, b or c", Either([]string{"a", "b", "c"}))
 }
-
-func TestDistance(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "abd", 1}, {"abc", "ac", 1}, {"ab", "ba", 2}, {"kitten", "sitting", 3}} {
-		assert.Equal(t, test.want, distance(test.a, test.b, 10), "%s, %s", test.a, test.b)
-		assert.Equal(t, test.want, distance(test.b, test.a, 10), "%s, %s", test.b, test.a)
-	}
-}

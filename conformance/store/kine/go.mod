@@ -15,6 +15,7 @@ require (
 	github.com/DataDog/zstd v1.4.5 // indirect
 	github.com/Masterminds/semver/v3 v3.5.0 // indirect
 	github.com/Rican7/retry v0.3.1 // indirect
+	github.com/agnivade/levenshtein v1.2.1 // indirect
 	github.com/anishathalye/porcupine v1.1.0 // indirect
 	github.com/antithesishq/antithesis-sdk-go v0.8.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect

@@ -3,13 +3,11 @@
 package left
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"path"
-	"runtime"
 	"runtime/pprof"
 	"slices"
 	"strconv"
@@ -20,7 +18,6 @@ import (
 const (
 	leftKinds  = 40
 	leftStacks = 16 << 10
-	dumpBytes  = 64 << 20
 )
 
 // Labelled returns the entries of the goroutine profile that have a label.
@@ -50,18 +47,21 @@ func NotWithin(ctx context.Context, what string, functions ...string) error {
 // entries returns the entries of the goroutine profile that are wanted, without those of
 // goroutines that are just ending.
 func entries(want func(entry string) bool) []string {
-	var profile bytes.Buffer
-	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
-		return []string{err.Error()}
-	}
 	var found []string
-	_, all, _ := strings.Cut(profile.String(), "\n") // after the total
+	_, all, _ := strings.Cut(goroutines(1), "\n") // after the total
 	for entry := range strings.SplitSeq(all, "\n\n") {
 		if want(entry) && !ending(entry) {
 			found = append(found, entry)
 		}
 	}
 	return found
+}
+
+// goroutines is the profile, with 1 for those that are alike together, with 2 for the stack of each.
+func goroutines(debug int) string {
+	var text strings.Builder
+	_ = pprof.Lookup("goroutine").WriteTo(&text, debug) // such a writer never fails
+	return text.String()
 }
 
 // ending says whether only the runtime has yet to end the goroutines of an entry.
@@ -81,7 +81,7 @@ type left struct {
 // where they are, what they run and who created it, a line for those that are alike. What
 // hangs is seldom many, so the rarest come first. Stacks follow, as far as there is room.
 func Describe(entries []string) (count int, report string) {
-	origins := originsOf(dump())
+	origins := originsOf(goroutines(2))
 	byText := map[string]*left{}
 	for _, entry := range entries {
 		l := leftOf(entry, origins)
@@ -191,14 +191,4 @@ func originsOf(dump string) map[string]origin {
 		origins[key(places)] = from
 	}
 	return origins
-}
-
-// dump is the stacks of all goroutines of the process.
-func dump() string {
-	for size := 1 << 20; ; size *= 2 {
-		stacks := make([]byte, size)
-		if n := runtime.Stack(stacks, true); n < size || size >= dumpBytes {
-			return string(stacks[:n])
-		}
-	}
 }

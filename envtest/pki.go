@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"k8s.io/client-go/util/keyutil"
 
 	"snowglobe.test/internal/diskerr"
 	"snowglobe.test/internal/pki"
@@ -154,13 +155,14 @@ func accountKeyIn(dir string) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	block, _ := pem.Decode(content)
-	if block == nil {
-		return nil, fmt.Errorf("%s is not PEM", accountKeyFile)
-	}
-	key, err := x509.ParseECPrivateKey(block.Bytes)
+	parsed, err := keyutil.ParsePrivateKeyPEM(content)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; give kube-apiserver's flags --service-account-key-file and --service-account-signing-key-file for a key of another kind", accountKeyFile, err)
+		return nil, fmt.Errorf("%s: %w", accountKeyFile, err)
+	}
+	key, ok := parsed.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("%s has a %T, not an ECDSA key; for another kind give kube-apiserver's flags "+
+			"--service-account-key-file and --service-account-signing-key-file", accountKeyFile, parsed)
 	}
 	return key, nil
 }
@@ -170,7 +172,7 @@ func newAccountKeyIn(dir string) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	private, err := pki.EncodeKey(key)
+	private, err := keyutil.MarshalPrivateKeyToPEM(key)
 	if err != nil {
 		return nil, err
 	}

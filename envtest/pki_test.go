@@ -1,9 +1,7 @@
 package envtest_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
+	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
 	"os"
@@ -62,7 +60,7 @@ func TestWithPKI(t *testing.T) {
 
 // TestWithPKIRefuses names the file that is wrong, and leaves it alone.
 func TestWithPKIRefuses(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	_, key, err := ed25519.GenerateKey(nil)
 	require.NoError(t, err)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
@@ -70,8 +68,8 @@ func TestWithPKIRefuses(t *testing.T) {
 		"ca.crt and ca.key belong together":                         {"ca.key": "key"},
 		"failed to find any PEM data":                               {"ca.crt": "cert", "ca.key": "key"},
 		"front-proxy-ca.crt and front-proxy-ca.key belong together": {"front-proxy-ca.crt": "cert"},
-		"sa.key is not PEM":                                         {"sa.key": "key"},
-		"give kube-apiserver's flags":                               {"sa.key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))},
+		"sa.key: data does not contain":                             {"sa.key": "key"},
+		"sa.key has a ed25519.PrivateKey, not an ECDSA key; for":    {"sa.key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))},
 	} {
 		dir := t.TempDir()
 		for name, content := range files {

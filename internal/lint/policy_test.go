@@ -187,7 +187,7 @@ const policy = `
 	internal/pages               uses
 	internal/hostile             uses
 	internal/serverlog           uses
-	internal/pki                 uses
+	internal/pki                 uses k8s.io/client-go/util/keyutil
 	internal/redact              uses
 	internal/tempdir             uses github.com/gofrs/flock
 	internal/gobuild             uses

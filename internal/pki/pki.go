@@ -15,6 +15,8 @@ import (
 	"math/big"
 	"net"
 	"time"
+
+	"k8s.io/client-go/util/keyutil"
 )
 
 // Validity is how long every certificate is valid, from an hour ago.
@@ -47,7 +49,7 @@ func NewAuthority(name string) (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificate of authority %q: %w", name, err)
 	}
-	return &Authority{cert: cert, key: key, pem: encode("CERTIFICATE", der)}, nil
+	return &Authority{cert: cert, key: key, pem: encode(der)}, nil
 }
 
 // LoadAuthority makes an authority of its certificate and its key, as CertPEM and KeyPEM
@@ -71,16 +73,7 @@ func LoadAuthority(pair Pair) (*Authority, error) {
 func (a *Authority) CertPEM() []byte { return a.pem }
 
 // KeyPEM returns the authority's key.
-func (a *Authority) KeyPEM() ([]byte, error) { return EncodeKey(a.key) }
-
-// EncodeKey returns a key in PEM.
-func EncodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	return encode("EC PRIVATE KEY", der), nil
-}
+func (a *Authority) KeyPEM() ([]byte, error) { return keyutil.MarshalPrivateKeyToPEM(a.key) }
 
 // Serving returns a serving certificate for hosts, each a DNS name or an IP.
 func (a *Authority) Serving(hosts ...string) (Pair, error) {
@@ -143,11 +136,11 @@ func (a *Authority) sign(template *x509.Certificate) (Pair, error) {
 	if err != nil {
 		return Pair{}, fmt.Errorf("certificate for %q: %w", template.Subject.CommonName, err)
 	}
-	keyPEM, err := EncodeKey(key)
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
 	if err != nil {
 		return Pair{}, fmt.Errorf("key for %q: %w", template.Subject.CommonName, err)
 	}
-	return Pair{Cert: encode("CERTIFICATE", der), Key: keyPEM}, nil
+	return Pair{Cert: encode(der), Key: keyPEM}, nil
 }
 
 func template(subject pkix.Name) *x509.Certificate {
@@ -166,6 +159,6 @@ func template(subject pkix.Name) *x509.Certificate {
 	}
 }
 
-func encode(kind string, der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+func encode(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }

@@ -13,11 +13,7 @@ import (
 
 func isTerminal(w io.Writer) bool {
 	file := fileOf(w)
-	if file == nil {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+	return file != nil && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
 // columns is the width of w if that is a terminal, or else 0.
@@ -25,10 +21,7 @@ func columns(w io.Writer) int {
 	if !isTerminal(w) {
 		return 0
 	}
-	width, _, err := term.GetSize(int(fileOf(w).Fd()))
-	if err != nil {
-		return 0
-	}
+	width, _, _ := term.GetSize(int(fileOf(w).Fd()))
 	return width
 }
 

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 
 	"snowglobe.test/bench/results"
 	"snowglobe.test/envtest"
@@ -97,7 +96,7 @@ func (r *allRound) requests(ctx context.Context) (err error) {
 func watchList(ctx context.Context, objects *rest.Request) (err error) {
 	opts := metav1.ListOptions{
 		Watch: true, AllowWatchBookmarks: true,
-		SendInitialEvents: ptr.To(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+		SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 	}
 	body, err := objects.VersionedParams(&opts, scheme.ParameterCodec).Stream(ctx)
 	if err != nil {

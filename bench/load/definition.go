@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 
 	"snowglobe.test/fakes/webhook"
 )
@@ -98,7 +97,7 @@ func (s *apiServer) convert() (*apiextensionsv1.CustomResourceConversion, error)
 	return &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
 		Webhook: &apiextensionsv1.WebhookConversion{
-			ClientConfig: ptr.To(s.converter.ClientConfig("/convert")), ConversionReviewVersions: []string{"v1"},
+			ClientConfig: new(s.converter.ClientConfig("/convert")), ConversionReviewVersions: []string{"v1"},
 		},
 	}, nil
 }

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 )
 
 // Remove removes what the page has made, the last first. What is not gone by then is looked for
@@ -59,8 +58,8 @@ func (l *Ledger) goesWithItsNamespace(object Object, page *Page) bool {
 }
 
 // deletion does not wait for garbage collectors and nodes, of which there may be none.
-var deletion = metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
-	GracePeriodSeconds: ptr.To(int64(0))}
+var deletion = metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground),
+	GracePeriodSeconds: new(int64(0))}
 
 // remove deletes an object, and the finalizers that would keep it, and reports whether it is gone.
 // The finalizers of a CustomResourceDefinition are the server's own.

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -110,8 +109,8 @@ func (r *run) start(ctx context.Context, cp *envtest.ControlPlane) *running {
 func (r *run) manage(ctx context.Context, config *rest.Config) error {
 	options := r.Manager
 	options.Metrics.BindAddress, options.HealthProbeBindAddress, options.PprofBindAddress = "0", "0", ""
-	options.Controller.SkipNameValidation = ptr.To(true)
-	options.Cache.SyncPeriod = ptr.To(r.Settle / 10) // so that it also reconciles while its cache is stale
+	options.Controller.SkipNameValidation = new(true)
+	options.Cache.SyncPeriod = new(r.Settle / 10) // so that it also reconciles while its cache is stale
 	mgr, err := manager.New(config, options)
 	if err != nil {
 		return err

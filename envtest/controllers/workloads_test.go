@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/controllers"
@@ -31,7 +30,7 @@ func TestDeployment(t *testing.T) {
 		_, err := deployments.Create(ctx, &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "snow"},
 			Spec: appsv1.DeploymentSpec{
-				Replicas: ptr.To(int32(3)), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: podTemplate("v1", labels),
+				Replicas: new(int32(3)), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: podTemplate("v1", labels),
 			},
 		}, metav1.CreateOptions{})
 		require.NoError(c, err)
@@ -72,7 +71,7 @@ func TestCronJob(t *testing.T) {
 		ctx := context.Background()
 		nodes.Start(c.T, c.cp.Config(), nodes.Config{Heartbeat: -1})
 		cron := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "often"}}
-		cron.Spec.Schedule, cron.Spec.SuccessfulJobsHistoryLimit = "@hourly", ptr.To(int32(100))
+		cron.Spec.Schedule, cron.Spec.SuccessfulJobsHistoryLimit = "@hourly", new(int32(100))
 		cron.Spec.JobTemplate.Spec.Template = podTemplate("i", nil)
 		cron.Spec.JobTemplate.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 		cron.Spec.JobTemplate.Spec.Template.Spec.NodeName = "node-0"
@@ -129,7 +128,7 @@ func TestCrash(t *testing.T) {
 		_, err := c.client.AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "snow"},
 			Spec: appsv1.DeploymentSpec{
-				Replicas: ptr.To(int32(3)), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: podTemplate("v1", labels),
+				Replicas: new(int32(3)), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: podTemplate("v1", labels),
 			},
 		}, metav1.CreateOptions{})
 		require.NoError(t, err)

@@ -34,8 +34,8 @@ func (n *Nodes) createStorageClass(ctx context.Context) error {
 	}
 	class := &storagev1.StorageClass{
 		ObjectMeta:  metav1.ObjectMeta{Name: storageClass, Annotations: map[string]string{annDefaultClass: "true"}},
-		Provisioner: provisioner, ReclaimPolicy: ptr.To(corev1.PersistentVolumeReclaimDelete),
-		VolumeBindingMode: ptr.To(storagev1.VolumeBindingImmediate),
+		Provisioner: provisioner, ReclaimPolicy: new(corev1.PersistentVolumeReclaimDelete),
+		VolumeBindingMode: new(storagev1.VolumeBindingImmediate),
 	}
 	for _, other := range list.Items {
 		if other.Annotations[annDefaultClass] == "true" {

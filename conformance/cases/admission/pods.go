@@ -11,7 +11,6 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/envtest"
@@ -117,7 +116,7 @@ func (p *pods) labels(ctx context.Context, labels map[string]string) error {
 }
 
 func privileged(pod *corev1.Pod) {
-	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true)}
+	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
 }
 
 // deployment has the pods' template.
@@ -185,7 +184,7 @@ func priorityClassIsResolved(ctx context.Context, t *suite.T) {
 	p := newPods(ctx, t)
 	classes := t.Kube.SchedulingV1().PriorityClasses()
 	suite.Create(ctx, t, classes.Create, &schedulingv1.PriorityClass{
-		ObjectMeta: metav1.ObjectMeta{Name: t.Name}, Value: 1234, PreemptionPolicy: ptr.To(corev1.PreemptNever)})
+		ObjectMeta: metav1.ObjectMeta{Name: t.Name}, Value: 1234, PreemptionPolicy: new(corev1.PreemptNever)})
 	of := func(class string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) { pod.Spec.PriorityClassName = class }
 	}
@@ -197,9 +196,9 @@ func priorityClassIsResolved(ctx context.Context, t *suite.T) {
 	p.forbidden(ctx, "no PriorityClass with name "+t.Name+"-x was found", of(t.Name+"-x"))
 	p.forbidden(ctx, "the integer value of priority (7) must not be provided in pod spec; priority admission "+
 		"controller computed 1234", of(t.Name),
-		func(pod *corev1.Pod) { pod.Spec.Priority = ptr.To[int32](7) })
+		func(pod *corev1.Pod) { pod.Spec.Priority = new(int32(7)) })
 	p.forbidden(ctx, "the string value of PreemptionPolicy (PreemptLowerPriority) must not be provided", of(t.Name),
-		func(pod *corev1.Pod) { pod.Spec.PreemptionPolicy = ptr.To(corev1.PreemptLowerPriority) })
+		func(pod *corev1.Pod) { pod.Spec.PreemptionPolicy = new(corev1.PreemptLowerPriority) })
 }
 
 func tolerationsAreDefaulted(ctx context.Context, t *suite.T) {
@@ -263,7 +262,7 @@ func serviceAccountIsDefaulted(ctx context.Context, t *suite.T) {
 	_, beside := t.Shared(ctx, "service-accounts", envtest.WithFlags("--enable-admission-plugins=ServiceAccount"))
 	p := newPods(ctx, beside)
 	p.account(ctx, "puller", func(account *corev1.ServiceAccount) {
-		account.AutomountServiceAccountToken = ptr.To(false)
+		account.AutomountServiceAccountToken = new(false)
 		account.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
 	})
 	as := func(account string) func(*corev1.Pod) {
@@ -279,9 +278,9 @@ func serviceAccountIsDefaulted(ctx context.Context, t *suite.T) {
 	got = p.created(ctx, as("puller"))
 	p.Expect(got.Spec.Volumes).To(gomega.BeEmpty(), "the account wants no token mounted")
 	p.Expect(got.Spec.ImagePullSecrets).To(gomega.Equal([]corev1.LocalObjectReference{{Name: "registry"}}))
-	got = p.created(ctx, as("puller"), func(pod *corev1.Pod) { pod.Spec.AutomountServiceAccountToken = ptr.To(true) })
+	got = p.created(ctx, as("puller"), func(pod *corev1.Pod) { pod.Spec.AutomountServiceAccountToken = new(true) })
 	p.Expect(got.Spec.Volumes).To(gomega.HaveLen(1), "the pod's word counts for more")
-	got = p.created(ctx, func(pod *corev1.Pod) { pod.Spec.AutomountServiceAccountToken = ptr.To(false) })
+	got = p.created(ctx, func(pod *corev1.Pod) { pod.Spec.AutomountServiceAccountToken = new(false) })
 	p.Expect(got.Spec.Volumes).To(gomega.BeEmpty(), "the pod wants no token mounted")
 	p.forbidden(ctx, "error looking up service account "+p.namespace+`/nobody: serviceaccount "nobody" not found`,
 		as("nobody"))

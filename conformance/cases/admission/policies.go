@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/utils/ptr"
 
 	"snowglobe.test/conformance/suite"
 )
@@ -165,7 +164,7 @@ func policyValidates(ctx context.Context, t *suite.T) {
 		registrationv1.Validation{Expression: "variables.twice <= 10",
 			MessageExpression: "'twice is ' + string(variables.twice)", Message: "unused"},
 		registrationv1.Validation{Expression: "object.metadata.name != 'forbidden'", Message: "not that name",
-			Reason: ptr.To(metav1.StatusReasonForbidden)},
+			Reason: new(metav1.StatusReasonForbidden)},
 		registrationv1.Validation{Expression: "object.metadata.name != 'silent'"},
 		registrationv1.Validation{Expression: "object.metadata.name != 'blank'", Message: "the message",
 			MessageExpression: "'  '"},
@@ -196,9 +195,9 @@ func policyReadsItsParams(ctx context.Context, t *suite.T) {
 	object.Spec.ParamKind = &registrationv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"}
 	p.create(ctx, object)
 	for color, ref := range map[string]registrationv1.ParamRef{
-		"red":   {Name: "limit", ParameterNotFoundAction: ptr.To(registrationv1.DenyAction)},
-		"green": {Name: "nothing", ParameterNotFoundAction: ptr.To(registrationv1.AllowAction)},
-		"blue":  {Name: "nothing", ParameterNotFoundAction: ptr.To(registrationv1.DenyAction)},
+		"red":   {Name: "limit", ParameterNotFoundAction: new(registrationv1.DenyAction)},
+		"green": {Name: "nothing", ParameterNotFoundAction: new(registrationv1.AllowAction)},
+		"blue":  {Name: "nothing", ParameterNotFoundAction: new(registrationv1.DenyAction)},
 	} {
 		bound := p.binding("p")
 		bound.Name = p.name(color)

@@ -10,7 +10,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"snowglobe.test/conformance/suite"
 )
@@ -96,7 +95,7 @@ func mutatingWebhookCanDeny(ctx context.Context, t *suite.T) {
 
 // nowhere makes a webhook unreachable: nothing is served at that address.
 func nowhere(w *registrationv1.ValidatingWebhook) {
-	w.ClientConfig.URL = ptr.To("https://127.0.0.1:1/" + w.Name)
+	w.ClientConfig.URL = new("https://127.0.0.1:1/" + w.Name)
 }
 
 // called selects one object by its name.
@@ -107,7 +106,7 @@ func called(name string) func(*registrationv1.ValidatingWebhook) {
 	}
 }
 
-func ignoring(w *registrationv1.ValidatingWebhook) { w.FailurePolicy = ptr.To(registrationv1.Ignore) }
+func ignoring(w *registrationv1.ValidatingWebhook) { w.FailurePolicy = new(registrationv1.Ignore) }
 
 func unreachableWebhookFailsOrIsIgnored(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
@@ -164,7 +163,7 @@ func webhookAnswerIsChecked(ctx context.Context, t *suite.T) {
 		case "patch", "ignored":
 			return said
 		case "type":
-			return &verdict{Allowed: true, PatchType: ptr.To(admissionv1.PatchTypeJSONPatch)}
+			return &verdict{Allowed: true, PatchType: new(admissionv1.PatchTypeJSONPatch)}
 		}
 		return allow()(r)
 	})

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"snowglobe.test/conformance/suite"
 )
@@ -65,14 +64,14 @@ func webhookIsToldTheWholeRequest(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	h.validate(ctx, h.validating("told", func(w *registrationv1.ValidatingWebhook) {
 		w.Rules = append(w.Rules, rule("", "v1", "configmaps", registrationv1.Update, registrationv1.Delete))
-		w.FailurePolicy = ptr.To(registrationv1.Ignore) // or else the clean-up could not delete ConfigMaps
+		w.FailurePolicy = new(registrationv1.Ignore) // or else the clean-up could not delete ConfigMaps
 	}))
 	jane := h.As("jane", "system:masters", "painters").Kube.CoreV1().ConfigMaps(h.maps.Namespace)
 	_, err := jane.Create(ctx, h.maps.Object("a", "first"), metav1.CreateOptions{FieldManager: "brush"})
 	h.Must(err, "create")
 	_, err = jane.Update(ctx, h.maps.Object("a", "second"), metav1.UpdateOptions{FieldManager: "roller"})
 	h.Must(err, "update")
-	h.Must(jane.Delete(ctx, "a", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}), "delete")
+	h.Must(jane.Delete(ctx, "a", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}), "delete")
 
 	calls, last, uids := h.about("a"), map[admissionv1.Operation]*review{}, map[types.UID]bool{}
 	for _, c := range calls { // a server calls the webhook again if its copy of the object was stale
@@ -212,7 +211,7 @@ func selectorsChooseRequests(ctx context.Context, t *suite.T) {
 		w.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 			{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{h.maps.Namespace}},
 		}}
-		w.FailurePolicy = ptr.To(registrationv1.Ignore)
+		w.FailurePolicy = new(registrationv1.Ignore)
 	}
 	h.register(ctx, h.validating("elsewhere", updates, elsewhere), h.validating("colored", updates, labelled))
 	h.active(ctx, "colored")

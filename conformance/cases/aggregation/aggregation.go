@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/utils/ptr"
 
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	aggregatorclient "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset/typed/apiregistration/v1"
@@ -81,7 +80,7 @@ func (b *backend) register(ctx context.Context, version string, change ...func(*
 		ObjectMeta: metav1.ObjectMeta{Name: b.name(version)},
 		Spec: apiregistrationv1.APIServiceSpec{
 			Group: b.Group, Version: version, GroupPriorityMinimum: 100, VersionPriority: 100, CABundle: b.CA(),
-			Service: &apiregistrationv1.ServiceReference{Namespace: b.Namespace, Name: "api", Port: ptr.To[int32](443)},
+			Service: &apiregistrationv1.ServiceReference{Namespace: b.Namespace, Name: "api", Port: new(int32(443))},
 		},
 	}
 	for _, f := range change {

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -89,9 +88,9 @@ func serviceWithoutEndpoints(ctx context.Context, beside *suite.T) {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: "api", Labels: map[string]string{discoveryv1.LabelServiceName: "api"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("https"), Port: ptr.To[int32](443)}},
+		Ports:       []discoveryv1.EndpointPort{{Name: new("https"), Port: new(int32(443))}},
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.80"},
-			Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false)}}},
+			Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}},
 	}
 	slices := t.Kube.DiscoveryV1().EndpointSlices(b.Namespace)
 	suite.Create(ctx, t, slices.Create, slice)

@@ -12,7 +12,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"snowglobe.test/conformance/suite"
 )
@@ -147,10 +146,10 @@ func malformedTokenRequestIsRefused(ctx context.Context, t *suite.T) {
 	t.Account(ctx, "robot")
 	type spec = authenticationv1.TokenRequestSpec
 	for _, seconds := range []int64{-1, 599, 1<<32 + 1} {
-		_, err := t.RequestToken(ctx, "robot", spec{ExpirationSeconds: ptr.To(seconds)})
+		_, err := t.RequestToken(ctx, "robot", spec{ExpirationSeconds: new(seconds)})
 		t.Expect(t.Causes(err)).To(gomega.Equal([]string{"spec.expirationSeconds"}), "%d seconds", seconds)
 	}
-	_, err := t.RequestToken(ctx, "robot", spec{ExpirationSeconds: ptr.To[int64](600)})
+	_, err := t.RequestToken(ctx, "robot", spec{ExpirationSeconds: new(int64(600))})
 	t.Must(err, "request a token for 600 seconds")
 	_, err = t.RequestToken(ctx, "nobody", spec{})
 	t.Expect(err).To(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "a missing account")

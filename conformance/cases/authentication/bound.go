@@ -8,7 +8,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"snowglobe.test/conformance/suite"
 )
@@ -41,7 +40,7 @@ func makePod(ctx context.Context, t *suite.T, name, account string) *corev1.Pod 
 	return suite.Create(ctx, t, t.Kube.CoreV1().Pods(t.Namespace(ctx)).Create, pod)
 }
 
-var atOnce = metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
+var atOnce = metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 
 func tokenDiesWithItsAccount(ctx context.Context, t *suite.T) {
 	ns := t.Namespace(ctx)

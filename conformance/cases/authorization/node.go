@@ -8,7 +8,6 @@ import (
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"snowglobe.test/conformance/suite"
 )
@@ -57,7 +56,7 @@ func nodeReadsWhatItsPodsMention(ctx context.Context, t *suite.T) {
 	t.As("north-"+t.Name, "system:nodes").Answered(ctx, secrets+"/mounted", http.StatusForbidden)
 	t.As("system:node:north-"+t.Name).Answered(ctx, secrets+"/mounted", http.StatusForbidden)
 
-	t.Must(kube.Pods(ns).Delete(ctx, "main", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}),
+	t.Must(kube.Pods(ns).Delete(ctx, "main", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}),
 		"delete Pod main")
 	t.Eventually(ctx, code).Should(gomega.Equal(http.StatusForbidden), "the Pod is gone")
 }

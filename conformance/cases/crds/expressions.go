@@ -8,7 +8,6 @@ import (
 	"github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"snowglobe.test/conformance/suite"
 )
@@ -73,10 +72,10 @@ func valueSchema(spec *suite.Schema) {
 			item = suite.Schema{Type: "object", Required: keys, Properties: map[string]suite.Schema{
 				"name": {Type: "string"}, "kind": {Type: "string"}, "value": {Type: "integer"}}}
 		}
-		return suite.Schema{Type: "array", XListType: ptr.To(kind), XListMapKeys: keys, MaxItems: ptr.To[int64](9),
+		return suite.Schema{Type: "array", XListType: new(kind), XListMapKeys: keys, MaxItems: new(int64(9)),
 			Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &item}}
 	}
-	text, mixed := suite.Schema{Type: "string", MaxLength: ptr.To[int64](20)}, suite.Schema{XIntOrString: true}
+	text, mixed := suite.Schema{Type: "string", MaxLength: new(int64(20))}, suite.Schema{XIntOrString: true}
 	deep := suite.Schema{Type: "object", Properties: map[string]suite.Schema{"text": text}}
 	spec.Properties = map[string]suite.Schema{
 		"set": array("set"), "same": array("set"), "other": array("set"), "whole": array("set"), "absent": array("set"),
@@ -87,16 +86,16 @@ func valueSchema(spec *suite.Schema) {
 		"time":       {Type: "string", Format: "date-time"}, "date": {Type: "string", Format: "date"},
 		"wait":  {Type: "string", Format: "duration"},
 		"bytes": {Type: "string", Format: "byte"},
-		"words": {Type: "object", MaxProperties: ptr.To[int64](9),
+		"words": {Type: "object", MaxProperties: new(int64(9)),
 			AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
 		"port": mixed, "name": mixed, "number": {Type: "number"}, "flag": {Type: "boolean"}, "count": {Type: "integer"},
 		"nothing":   {Type: "string", Nullable: true},
 		"namespace": text, "a-b": text, "x.y": text, "u__v": text, "s/t": text,
 		"nested": {Type: "object", Properties: map[string]suite.Schema{"deep": {Type: "array",
-			MaxItems: ptr.To[int64](9),
+			MaxItems: new(int64(9)),
 			Items:    &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &deep}}}},
-		"embedded": {Type: "object", XEmbeddedResource: true, XPreserveUnknownFields: ptr.To(true)},
-		"loose": {Type: "object", XPreserveUnknownFields: ptr.To(true),
+		"embedded": {Type: "object", XEmbeddedResource: true, XPreserveUnknownFields: new(true)},
+		"loose": {Type: "object", XPreserveUnknownFields: new(true),
 			Properties: map[string]suite.Schema{"known": text, "absent": text}},
 	}
 	spec.XValidations = rules(valueRules)
@@ -170,7 +169,7 @@ func celCostsAreLimited(ctx context.Context, t *suite.T) {
 		t.Expect(t.Causes(err)).To(gomega.ContainElement(gomega.HaveSuffix("x-kubernetes-validations[0].rule")),
 			rule.Rule)
 		t.Expect(err).To(gomega.MatchError(gomega.ContainSubstring("estimated rule cost exceeds budget")), rule.Rule)
-		_, err = t.CRDs.Create(ctx, definition(rule, ptr.To[int64](10)), suite.DryRun)
+		_, err = t.CRDs.Create(ctx, definition(rule, new(int64(10))), suite.DryRun)
 		t.Expect(err).NotTo(gomega.HaveOccurred(), rule.Rule)
 	}
 }

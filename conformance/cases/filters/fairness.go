@@ -7,7 +7,6 @@ import (
 	"github.com/onsi/gomega"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/envtest"
@@ -88,7 +87,7 @@ func (f flows) level(ctx context.Context,
 		Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
 			Type: flowcontrolv1.PriorityLevelEnablementLimited,
 			Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
-				NominalConcurrencyShares: ptr.To[int32](1), BorrowingLimitPercent: ptr.To[int32](0),
+				NominalConcurrencyShares: new(int32(1)), BorrowingLimitPercent: new(int32(0)),
 				LimitResponse: response},
 		},
 	})
@@ -178,7 +177,7 @@ func mandatorySchemasAreFixed(ctx context.Context, t *suite.T) {
 	}
 	level := suite.Get(ctx, t, levels.Get, "catch-all")
 	level.Spec.Limited.LimitResponse.Type = flowcontrolv1.LimitResponseTypeReject
-	level.Spec.Limited.BorrowingLimitPercent = ptr.To[int32](7)
+	level.Spec.Limited.BorrowingLimitPercent = new(int32(7))
 	_, err := levels.Update(ctx, level, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 	t.Expect(t.Causes(err)).To(gomega.Equal([]string{"spec"}), "PriorityLevelConfiguration catch-all")
 }

@@ -9,7 +9,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/envtest"
@@ -54,10 +53,10 @@ func defaultFlowsAreKeptUp(ctx context.Context, beside *suite.T) {
 		level := suite.Get(ctx, t, levels.Get, name)
 		level.Annotations = annotations
 		if level.Spec.Exempt != nil {
-			level.Spec.Exempt.NominalConcurrencyShares, level.Spec.Exempt.LendablePercent = ptr.To(shares),
-				ptr.To(shares)
+			level.Spec.Exempt.NominalConcurrencyShares, level.Spec.Exempt.LendablePercent = new(shares),
+				new(shares)
 		} else {
-			level.Spec.Limited.NominalConcurrencyShares = ptr.To(shares)
+			level.Spec.Limited.NominalConcurrencyShares = new(shares)
 		}
 		suite.Update(ctx, t, levels.Update, level)
 	}
@@ -114,20 +113,20 @@ func expiredIdentityIsRemoved(ctx context.Context, beside *suite.T) {
 			meta.Labels = nil
 		}
 		suite.Create(ctx, t, t.Kube.CoordinationV1().Leases(namespace).Create, &coordinationv1.Lease{ObjectMeta: meta,
-			Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("somebody"), RenewTime: renewed,
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: new("somebody"), RenewTime: renewed,
 				LeaseDurationSeconds: seconds}})
 	}
 	server := cp.Servers()[1]
 	t.Must(server.Stop(ctx), "stop a server")
 	const system, path = metav1.NamespaceSystem, "/apis/coordination.k8s.io/v1/namespaces/"
-	lease(system, "expired", "kube-apiserver", &longAgo, ptr.To[int32](3600))
-	lease(system, "no-time", "kube-apiserver", nil, ptr.To[int32](3600))
+	lease(system, "expired", "kube-apiserver", &longAgo, new(int32(3600)))
+	lease(system, "no-time", "kube-apiserver", nil, new(int32(3600)))
 	lease(system, "no-duration", "kube-apiserver", &now, nil)
-	lease(system, "holds", "kube-apiserver", &now, ptr.To[int32](3600))
-	lease(system, "holds-for-long", "kube-apiserver", &longAgo, ptr.To[int32](3*3600))
-	lease(system, "other", "other-apiserver", &longAgo, ptr.To[int32](3600))
-	lease(system, "nobodys", "", &longAgo, ptr.To[int32](3600))
-	lease(namespace, "elsewhere", "kube-apiserver", &longAgo, ptr.To[int32](3600))
+	lease(system, "holds", "kube-apiserver", &now, new(int32(3600)))
+	lease(system, "holds-for-long", "kube-apiserver", &longAgo, new(int32(3*3600)))
+	lease(system, "other", "other-apiserver", &longAgo, new(int32(3600)))
+	lease(system, "nobodys", "", &longAgo, new(int32(3600)))
+	lease(namespace, "elsewhere", "kube-apiserver", &longAgo, new(int32(3600)))
 	t.Must(server.Restart(ctx), "start it again")
 	for _, name := range []string{"expired", "no-time", "no-duration"} {
 		t.Until(ctx, path+system+"/leases/"+name, http.StatusNotFound, "Lease %s", name)

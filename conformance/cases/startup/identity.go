@@ -15,7 +15,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"snowglobe.test/conformance/suite"
 )
@@ -148,7 +147,7 @@ func reviewed(ctx context.Context, beside *suite.T, r *reviewer, version string,
 		return admissionregistrationv1.ValidatingWebhook{
 			Name: name + ".example.com", ClientConfig: served.ClientConfig("/" + name),
 			AdmissionReviewVersions: []string{"v1"},
-			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone), MatchPolicy: &policy,
+			SideEffects:             new(admissionregistrationv1.SideEffectClassNone), MatchPolicy: &policy,
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
 				Rule: admissionregistrationv1.Rule{APIGroups: []string{w.Resource.Group},

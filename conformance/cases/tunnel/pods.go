@@ -11,7 +11,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"snowglobe.test/conformance/suite"
 )
@@ -117,10 +116,10 @@ func serviceProxyReachesAnEndpoint(ctx context.Context, beside *suite.T) {
 				Labels: map[string]string{discoveryv1.LabelServiceName: "pages"}},
 			AddressType: discoveryv1.AddressTypeIPv4,
 			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{podIP},
-				Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
+				Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
 				TargetRef:  &corev1.ObjectReference{Kind: "Pod", Namespace: metav1.NamespaceDefault, Name: "pages"}}},
-			Ports: []discoveryv1.EndpointPort{{Name: ptr.To("first"), Port: ptr.To[int32](8080)},
-				{Name: ptr.To("second"), Port: ptr.To[int32](8081)}},
+			Ports: []discoveryv1.EndpointPort{{Name: new("first"), Port: new(int32(8080))},
+				{Name: new("second"), Port: new(int32(8081))}},
 		})
 	t.Until(ctx, services+"pages:first/proxy/", http.StatusTeapot, "the endpoint is not reached")
 	says(ctx, t, suite.Request{Path: services + "pages:first/proxy/a/?b=c"}, "8080: GET /a/?b=c ")

@@ -91,6 +91,9 @@ var streams = sets.New("attach", "exec", "portforward", "proxy")
 
 // info describes a request that writes, nil if it does not.
 func (l *Ledger) info(req *http.Request) *request.RequestInfo {
+	if req.Method == http.MethodGet || req.Method == http.MethodHead {
+		return nil // RequestInfo would log a selector that it cannot read
+	}
 	relative := *req
 	u := *req.URL
 	u.Path = strings.TrimPrefix(u.Path, l.base)

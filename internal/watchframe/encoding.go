@@ -6,6 +6,7 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"io"
+	"math"
 
 	fxcbor "github.com/fxamacker/cbor/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,13 +80,13 @@ func firstProtobuf(p []byte, _ int) (size int, body []byte) {
 	return size, p[lengthBytes:size]
 }
 
-// nesting is as deep as upstream lets a CBOR item be.
-var nesting, _ = fxcbor.DecOptions{MaxNestedLevels: 10000}.DecMode()
+// limits are upstream's for a CBOR item. They are valid, so that there is no error.
+var limits, _ = fxcbor.DecOptions{MaxNestedLevels: 10000, MaxArrayElements: math.MaxInt32, MaxMapPairs: 2 << 20}.DecMode()
 
 // firstCBOR finds an item.
 func firstCBOR(p []byte, _ int) (size int, body []byte) {
 	var item fxcbor.RawMessage
-	rest, err := nesting.UnmarshalFirst(p, &item)
+	rest, err := limits.UnmarshalFirst(p, &item)
 	switch {
 	case err == nil:
 		return len(p) - len(rest), item

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
+	cbordirect "k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -133,6 +135,32 @@ func TestNeverEnding(t *testing.T) {
 		return nil
 	}))
 	assert.Empty(t, splitter.Rest())
+}
+
+// TestLargeItems finds CBOR items that are beyond the usual limits of its library, but not upstream's.
+func TestLargeItems(t *testing.T) {
+	deep := map[string]any{}
+	for range 1000 {
+		deep = map[string]any{"in": deep}
+	}
+	pairs := map[string]any{}
+	for i := range 200_000 {
+		pairs[strconv.Itoa(i)] = i
+	}
+	for name, value := range map[string]any{"deep": deep, "elements": make([]int, 200_000), "pairs": pairs} {
+		item, err := cbordirect.Marshal(value)
+		require.NoError(t, err)
+		splitter, found := NewSplitter(contentTypes[runtime.ContentTypeCBOR]), 0
+		for part := range slices.Chunk(item, len(item)/2+1) {
+			require.NoError(t, splitter.Add(part, func(frame Frame) error {
+				found++
+				require.Equal(t, len(item), len(frame.Wire), name)
+				require.NotNil(t, frame.body, name)
+				return nil
+			}))
+		}
+		assert.Equal(t, 1, found, name)
+	}
 }
 
 func TestNotAWatch(t *testing.T) {

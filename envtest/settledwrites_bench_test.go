@@ -2,6 +2,7 @@ package envtest_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,25 +43,24 @@ func (l writeLoad) on(b *testing.B, settled bool) func() time.Duration {
 	config := cp.Config()
 	config.QPS = -1
 	client := kubernetes.NewForConfigOrDie(config)
-	var stores []cache.Store
+	var unknown sync.WaitGroup // config maps, of each informer
 	for range l.informers {
 		factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("default"))
-		stores = append(stores, factory.Core().V1().ConfigMaps().Informer().GetStore())
+		_, err := factory.Core().V1().ConfigMaps().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { unknown.Done() },
+		})
+		require.NoError(b, err)
 		factory.StartWithContext(b.Context())
 		factory.WaitForCacheSyncWithContext(b.Context())
 	}
-	round, made := 0, 0
+	round := 0
 	return func() time.Duration {
 		round++
+		unknown.Add(l.informers * l.clients * l.writes)
 		began := time.Now()
 		l.write(b, config, round)
 		written := time.Since(began)
-		made += l.clients * l.writes
-		for _, store := range stores {
-			for len(store.ListKeys()) < made {
-				time.Sleep(time.Millisecond)
-			}
-		}
+		unknown.Wait()
 		if l.known {
 			return time.Since(began)
 		}
@@ -74,7 +74,8 @@ func (l writeLoad) write(b *testing.B, config *rest.Config, round int) {
 		configMaps := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
 		group.Go(func() error {
 			for j := range l.writes {
-				object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("flake-%d-%d-%d", round, i, j)}}
+				name := fmt.Sprintf("flake-%d-%d-%d", round, i, j)
+				object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
 				if _, err := configMaps.Create(b.Context(), object, metav1.CreateOptions{}); err != nil {
 					return err
 				}

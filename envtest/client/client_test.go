@@ -195,7 +195,8 @@ func TestNoWay(t *testing.T) {
 	t.Setenv("PATH", "")
 	t.Setenv(program.Env, "")
 	_, err = Launch(t.Context())
-	assert.ErrorContains(t, err, "executable file not found in $PATH\n\nSet SNOWGLOBE to a snowglobe that was built elsewhere, or start a server")
+	assert.ErrorContains(t, err, "executable file not found in $PATH\n"+
+		"Set SNOWGLOBE to a snowglobe that was built elsewhere, or start a server")
 }
 
 // TestProgramFails shows what the program said.

@@ -134,7 +134,8 @@ func (m module) source() (*source, error) {
 	replaced := m.Replace
 	switch {
 	case replaced != nil && replaced.Version != "":
-		return nil, fmt.Errorf("%s is replaced by %s %s, whose program is not known", Module, replaced.Path, replaced.Version)
+		return nil, fmt.Errorf("%s is replaced by %s %s, whose program is not known",
+			Module, replaced.Path, replaced.Version)
 	case replaced == nil && m.Version != "":
 		return &source{version: m.Version}, nil
 	}
@@ -202,7 +203,7 @@ func (s *source) build(ctx context.Context, path string, progress io.Writer) err
 	defer func() { _ = os.RemoveAll(building) }()
 	command := s.command(ctx, building)
 	if said, err := run(ctx, command, progress); err != nil {
-		return orElse(fmt.Errorf("build %s: %w\n%s", importPath, err, strings.TrimSpace(said)))
+		return orElse(fmt.Errorf("build %s: %w%s", importPath, err, strings.TrimRight("\n"+said, "\n")))
 	}
 	// What is edited while it is built is newer than it. And it gets its name only now:
 	// a program that runs cannot be written to, and its server lives on.

@@ -21,7 +21,10 @@ func columns(w io.Writer) int {
 	if !isTerminal(w) {
 		return 0
 	}
-	width, _, _ := term.GetSize(int(fileOf(w).Fd()))
+	width, _, err := term.GetSize(int(fileOf(w).Fd()))
+	if err != nil {
+		return 0
+	}
 	return width
 }
 

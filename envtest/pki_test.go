@@ -64,12 +64,13 @@ func TestWithPKIRefuses(t *testing.T) {
 	require.NoError(t, err)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
+	other := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 	for want, files := range map[string]map[string]string{
 		"ca.crt and ca.key belong together":                         {"ca.key": "key"},
 		"failed to find any PEM data":                               {"ca.crt": "cert", "ca.key": "key"},
 		"front-proxy-ca.crt and front-proxy-ca.key belong together": {"front-proxy-ca.crt": "cert"},
 		"sa.key: data does not contain":                             {"sa.key": "key"},
-		"sa.key has a ed25519.PrivateKey, not an ECDSA key; for":    {"sa.key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))},
+		"sa.key has a ed25519.PrivateKey, not an ECDSA key; for":    {"sa.key": other},
 	} {
 		dir := t.TempDir()
 		for name, content := range files {

@@ -30,7 +30,8 @@ func TestDeployment(t *testing.T) {
 		_, err := deployments.Create(ctx, &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "snow"},
 			Spec: appsv1.DeploymentSpec{
-				Replicas: new(int32(3)), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: podTemplate("v1", labels),
+				Replicas: new(int32(3)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: podTemplate("v1", labels),
 			},
 		}, metav1.CreateOptions{})
 		require.NoError(c, err)
@@ -128,7 +129,8 @@ func TestCrash(t *testing.T) {
 		_, err := c.client.AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "snow"},
 			Spec: appsv1.DeploymentSpec{
-				Replicas: new(int32(3)), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: podTemplate("v1", labels),
+				Replicas: new(int32(3)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: podTemplate("v1", labels),
 			},
 		}, metav1.CreateOptions{})
 		require.NoError(t, err)

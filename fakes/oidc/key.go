@@ -22,7 +22,8 @@ func newKey(id string) (jose.JSONWebKey, error) {
 
 // sign returns a JSON Web Token (RFC 7519) in its compact form.
 func sign(payload []byte, key jose.JSONWebKey) (string, error) {
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: key}, new(jose.SignerOptions).WithType("JWT"))
+	with := jose.SigningKey{Algorithm: algorithm, Key: key}
+	signer, err := jose.NewSigner(with, new(jose.SignerOptions).WithType("JWT"))
 	if err != nil {
 		return "", fmt.Errorf("sign a token with %s: %w", key.KeyID, err)
 	}

@@ -116,7 +116,8 @@ func TestImportsComplains(t *testing.T) {
 		{"trace to fault", one("envtest/trace/a.go", m+"envtest/fault"), []string{"must not import envtest/fault"}},
 		{"trace grows heavy", one("envtest/trace/a.go", "k8s.io/klog/v2"), []string{"must stay light"}},
 		{"kubernetes elsewhere", one("conformance/a_test.go", "k8s.io/kubernetes/pkg/features"),
-			[]string{"only envtest/chain and envtest/chain/bootstrap and envtest/controllers and envtest/linked and envtest/serverflags may"}},
+			[]string{"only envtest/chain and envtest/chain/bootstrap and envtest/controllers and envtest/linked and " +
+				"envtest/serverflags may"}},
 		{"past the face", one("conformance/a_test.go", m+"envtest/chain"), []string{"only envtest and envtest/chain/... may"}},
 		{"no address", one("envtest/helpers/a.go"), []string{"envtest/helpers is not in the import policy"}},
 		{"the root", one("a.go"), []string{"is not in the import policy"}},

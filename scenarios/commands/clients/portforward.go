@@ -54,7 +54,8 @@ func (c *Clients) portForward(ctx context.Context, path, port string) error {
 	if err != nil {
 		return err
 	}
-	streams, _, err := spdy.NegotiateStreaming(upgrader, &http.Client{Transport: transport}, request, portforward.PortForwardProtocolV1Name)
+	client := &http.Client{Transport: transport}
+	streams, _, err := spdy.NegotiateStreaming(upgrader, client, request, portforward.PortForwardProtocolV1Name)
 	if err != nil {
 		return err
 	}

@@ -244,6 +244,27 @@ func versionKnown(p *settledProbe) bool {
 	return lists("v2")
 }
 
+// TestRestoreIsKnown uses what a snapshot has right after a Restore, and what it lacks after a Reset.
+func TestRestoreIsKnown(t *testing.T) {
+	t.Parallel()
+	test := func(t *testing.T, cp *envtest.ControlPlane) {
+		p := &settledProbe{T: t, config: cp.Config(), client: kubernetes.NewForConfigOrDie(cp.Config()), name: "bound"}
+		p.namespace()
+		done[*rbacv1.Role](p)(p.client.RbacV1().Roles(p.name).Create(p.Context(), p.role("configmaps"), metav1.CreateOptions{}))
+		p.bind()
+		bound, err := cp.Snapshot(t.Context())
+		require.NoError(t, err)
+		for range 10 {
+			require.NoError(t, cp.Reset(t.Context()))
+			assert.False(t, p.allowed(), "by a RoleBinding that is gone")
+			require.NoError(t, cp.Restore(t.Context(), bound))
+			assert.True(t, p.allowed(), "by a RoleBinding of the snapshot")
+		}
+	}
+	t.Run("virtual", func(t *testing.T) { envtest.Simulate(t, test) })
+	t.Run("real", func(t *testing.T) { test(t, envtest.Start(t)) })
+}
+
 // TestSettledWritesHeld answers a write although a rule holds up its event.
 func TestSettledWritesHeld(t *testing.T) {
 	t.Parallel()

@@ -87,8 +87,8 @@ func (cp *ControlPlane) Reset(ctx context.Context) error {
 // watch, and every informer behind one, sees what became of them. When it returns,
 // lists from all servers show the state of the snapshot, both from the store and from
 // watch caches; CRDs that are back are served, and those that are gone answer 404.
-// Informers, including the servers' own for authorization and admission, catch up as
-// they always do. All servers must be running.
+// The servers' own informers, for authorization and admission, have caught up too where
+// no rule holds them up; clients' informers do as they always do. All servers must be running.
 //
 // One second after a CRD is deleted, an API server ends the watches of its objects, here as
 // upstream. So Restore deletes a CRD only when the watchers of its objects have received the

@@ -46,6 +46,7 @@ func (c *Chain) observeState() error {
 		Faults:   c.cfg.Faults,
 		Stopping: c.stopping,
 	}
+	c.state.restore.Await = c.state.settle.Await
 	if err := c.followWrites(); err != nil {
 		return err
 	}
@@ -61,11 +62,8 @@ func (c *Chain) observeState() error {
 	return err
 }
 
-// followWrites lets settled writes wait for the handlers of the informers.
+// followWrites lets settled writes, and a restore, wait for the handlers of the informers.
 func (c *Chain) followWrites() error {
-	if !c.cfg.SettledWrites {
-		return nil
-	}
 	return errors.Join(
 		upstream.WrapHandlers(c.generic.informers, c.state.settle.Follow),
 		upstream.WrapHandlers(c.servers.apiextensions.Informers, c.state.settle.Follow),

@@ -43,12 +43,12 @@ func (r *Restorer) Snapshot(ctx context.Context, servers []*Server) (storage.Sna
 }
 
 // Restore brings the store back to a snapshot, waits until all servers have seen
-// that, and returns what it wrote, in order. Every watch cache has then seen the
-// changes of its resource, the handler of custom resources those of the CRDs, and
-// the aggregators have an APIService for every CRD and for no other. Other
-// informers, of servers and clients, catch up as they always do. What a Restore
-// could not wait for, because its context ended, the next one waits for. At last the servers forget
-// the answers that they keep for some time.
+// that, and returns what it wrote, in order. Every watch cache has then seen the changes of its
+// resource, as have the servers' informers that no rule holds up; the handler of custom resources
+// has seen those of the CRDs, and the aggregators have an APIService for every CRD and for no other.
+// Clients' informers catch up as they always do. What a Restore could not wait for, because its
+// context ended, the next one waits for. At last the servers forget the answers that they keep for
+// some time.
 //
 // A CRD that goes is deleted when its objects are, and watchers have been told: a second
 // after a server has seen it go, it ends their watches.

@@ -24,6 +24,8 @@ type Server struct {
 	Caches Caches
 	// Storage has its watch caches, and a client of the store.
 	Storage *reststorage.Storage
+	// Await waits until its informers have seen a revision of a resource; it may be nil.
+	Await func(ctx context.Context, resource *reststorage.Resource, revision uint64)
 	// CRDs are the CRDs as the server sees them; nil if their API is off.
 	CRDs *CRDObserver
 	// Prefix begins all keys of the server, as of --etcd-prefix.
@@ -119,7 +121,7 @@ func (s *Server) isAPIServiceOfCRD(kv *mvccpb.KeyValue) bool {
 		bytes.Contains(kv.Value, []byte(autoregister.AutoRegisterManagedLabel)) && !bytes.Contains(kv.Value, []byte("onstart"))
 }
 
-// waitSeen waits until watch caches and CRD handler have seen all of unseen.
+// waitSeen waits until watch caches, informers and CRD handler have seen all of unseen.
 func (s *Server) waitSeen(ctx context.Context) error {
 	last := map[*reststorage.Resource]storage.Change{}
 	for _, change := range s.unseen {
@@ -130,6 +132,9 @@ func (s *Server) waitSeen(ctx context.Context) error {
 	for resource, change := range last {
 		if err := resource.WaitFresh(ctx, change.Key, change.Revision); err != nil {
 			return err
+		}
+		if s.Await != nil {
+			s.Await(ctx, resource, uint64(change.Revision))
 		}
 	}
 	for _, change := range s.unseen {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -31,6 +32,8 @@ var timedCaches = []string{
 	"NamespaceLifecycle.forceLiveLookupCache",
 	"ResourceQuota.quotaAccessor.liveLookupCache",
 	"ResourceQuota.quotaAccessor.updatedQuotas",
+	"MutatingAdmissionPolicy.Plugin.source",
+	"ValidatingAdmissionPolicy.Plugin.source",
 }
 
 // TestTimedCaches has the names of the caches that a Reset empties.
@@ -193,4 +196,30 @@ func TestResetForgets(t *testing.T) {
 		reset()
 		assert.True(t, apierrors.IsForbidden(ask()), "an impersonation is allowed whose role is gone")
 	})
+}
+
+// TestResetForgetsPolicies has a policy enforced for as long as it is there, and no longer.
+func TestResetForgetsPolicies(t *testing.T) {
+	t.Parallel()
+	test := func(t *testing.T, cp *envtest.ControlPlane) {
+		p := &settledProbe{T: t, config: cp.Config(), client: kubernetes.NewForConfigOrDie(cp.Config()), name: "guarded"}
+		enforced := func() bool {
+			err := p.configMap()
+			return err != nil && !apierrors.IsAlreadyExists(err)
+		}
+		p.namespace()
+		policyKnown(p)
+		for !enforced() { // upstream looks once a second
+			time.Sleep(10 * time.Millisecond)
+		}
+		guarded, err := cp.Snapshot(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, cp.Restore(t.Context(), guarded))
+		assert.True(t, enforced(), "a policy that is in the snapshot")
+		require.NoError(t, cp.Reset(t.Context()))
+		p.namespace()
+		assert.NoError(t, p.configMap(), "the policy of another test")
+	}
+	t.Run("virtual", func(t *testing.T) { envtest.Simulate(t, test) })
+	t.Run("real", func(t *testing.T) { test(t, envtest.Start(t)) })
 }

@@ -162,6 +162,10 @@ func emptierOf(v reflect.Value) func() {
 		cache := (*utilcache.Expiring)(v.UnsafePointer())
 		return func() { emptyExpiring(cache) }
 	}
+	if isPolicySource(v.Type().Elem()) {
+		source := reflect.NewAt(v.Type().Elem(), v.UnsafePointer())
+		return func() { forgetPolicies(source) }
+	}
 	return nil
 }
 

@@ -71,12 +71,14 @@ type recorder struct {
 	context  context.Context
 	cleanups []func()
 	errors   []string
+	logs     []string
 }
 
 func (r *recorder) Context() context.Context  { return r.context }
 func (r *recorder) Cleanup(f func())          { r.cleanups = append(r.cleanups, f) }
 func (r *recorder) Error(args ...any)         { r.errors = append(r.errors, fmt.Sprint(args...)) }
 func (r *recorder) Errorf(f string, a ...any) { r.Error(fmt.Sprintf(f, a...)) }
+func (r *recorder) Logf(f string, a ...any)   { r.logs = append(r.logs, fmt.Sprintf(f, a...)) }
 func (r *recorder) Failed() bool              { return len(r.errors) > 0 }
 func (r *recorder) Fatal(args ...any)         { r.TB.Fatal(errors.New(fmt.Sprint(args...))) }
 

@@ -2,6 +2,8 @@ package envtest_test
 
 import (
 	"bytes"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -30,4 +32,26 @@ func TestLog(t *testing.T) {
 	assert.Contains(t, first.Log(), routine)
 	assert.NotContains(t, serverlog.Problems(first.Log()), routine, "what a failed test shows")
 	assert.Equal(t, first.Log(), copied.String(), "the copy of the log is not the log")
+}
+
+// TestLogOfFailedTest shows what the server has said until the test ended, and nothing of its stop, which
+// has dozens of lines.
+func TestLogOfFailedTest(t *testing.T) {
+	t.Parallel()
+	r := &recorder{TB: t, context: t.Context()}
+	cp := envtest.Start(r)
+	r.Error("failed")
+	r.end()
+	require.Len(t, r.logs, 1)
+	assert.Contains(t, r.logs[0], "log of the API server:")
+	assert.Less(t, leftOut(t, r.logs[0]), leftOut(t, serverlog.Problems(cp.Log()))-20)
+}
+
+// leftOut is how many lines of a log were not shown.
+func leftOut(t *testing.T, shown string) int {
+	number := regexp.MustCompile(`\((\d+) lines`).FindStringSubmatch(shown)
+	require.Len(t, number, 2, shown)
+	left, err := strconv.Atoi(number[1])
+	require.NoError(t, err)
+	return left
 }

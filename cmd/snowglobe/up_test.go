@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -43,6 +44,27 @@ func TestUpControllers(t *testing.T) {
 		now, err := client.CoreV1().Pods("default").Get(t.Context(), "p", metav1.GetOptions{})
 		return err == nil && now.Status.Phase == corev1.PodRunning
 	}, waitTimeout, 10*time.Millisecond)
+}
+
+// TestUpListen is at the address that it was given, and no other but loopback.
+func TestUpListen(t *testing.T) {
+	if l, err := net.Listen("tcp", "[::1]:0"); err != nil {
+		t.Skipf("this machine has no ::1: %v", err)
+	} else {
+		require.NoError(t, l.Close())
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	_, interrupt := launchUp(t, "--listen", "[::1]:0", "--kubeconfig", kubeconfig)
+	defer interrupt()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	require.NoError(t, err)
+	assert.Contains(t, config.Host, "https://[::1]:")
+	_, err = kubernetes.NewForConfigOrDie(config).Discovery().ServerVersion()
+	assert.NoError(t, err)
+	var stderr bytes.Buffer
+	refused := []string{"up", "--listen", "0.0.0.0:0", "--kubeconfig", kubeconfig + "2"}
+	assert.Equal(t, exitUnjudged, execute(t.Context(), refused, io.Discard, &stderr))
+	assert.Contains(t, stderr.String(), "loopback")
 }
 
 // TestMakesServiceAccounts goes through the ways to name controllers.

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -263,6 +264,29 @@ func TestRestoreIsKnown(t *testing.T) {
 	}
 	t.Run("virtual", func(t *testing.T) { envtest.Simulate(t, test) })
 	t.Run("real", func(t *testing.T) { test(t, envtest.Start(t)) })
+}
+
+// TestSettledDeletion has whoever watches Pods take the first of the two writes of a deletion some time
+// before the second.
+func TestSettledDeletion(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		pods := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().Pods("default")
+		watcher, err := pods.Watch(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		defer watcher.Stop()
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+		_, err = pods.Create(t.Context(), pod, metav1.CreateOptions{})
+		require.NoError(t, err)
+		deleted := make(chan error, 1)
+		go func() { deleted <- pods.Delete(t.Context(), pod.Name, metav1.DeleteOptions{}) }()
+		var at []time.Time
+		for _, kind := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted} {
+			require.Equal(t, kind, (<-watcher.ResultChan()).Type)
+			at = append(at, time.Now())
+		}
+		assert.GreaterOrEqual(t, at[2].Sub(at[1]), 5*time.Millisecond)
+		assert.NoError(t, <-deleted)
+	}, envtest.WithSettledWrites(true))
 }
 
 // TestSettledWritesHeld answers a write although a rule holds up its event.

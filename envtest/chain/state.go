@@ -86,7 +86,7 @@ func (c *Chain) afterWrite() reststorage.AfterWrite {
 	if !c.cfg.SettledWrites {
 		return nil
 	}
-	return func(ctx context.Context, resource *reststorage.Resource, revision uint64) {
+	return func(ctx context.Context, resource *reststorage.Resource, revision uint64, firstOfTwo bool) {
 		who, ok := request.UserFrom(ctx)
 		if !ok || who.GetName() == user.APIServerUser {
 			return
@@ -94,6 +94,9 @@ func (c *Chain) afterWrite() reststorage.AfterWrite {
 		select {
 		case <-c.readySignal:
 			c.state.settle.Await(ctx, resource, revision)
+			if firstOfTwo {
+				c.state.settle.AwaitWatchers(ctx, resource)
+			}
 		default:
 		}
 	}

@@ -44,6 +44,34 @@ func (s *Server) Await(ctx context.Context, resource *reststorage.Resource, revi
 	}
 }
 
+// What AwaitWatchers waits for, in all and for what a controller does.
+const (
+	watchersPatience = 50 * time.Millisecond
+	commitTime       = 5 * time.Millisecond
+)
+
+// AwaitWatchers waits between two writes of one request, until those who watch the resource have taken
+// the first, and then as long as an etcd takes to commit the second. A controller then has the chance to
+// act on the first that it has beside an etcd.
+//
+// For example, a Pod that is on no node gets a deletion timestamp first, and then it is deleted. A
+// controller that finds the Pod in its cache between the two may act otherwise than one that finds none.
+func (s *Server) AwaitWatchers(ctx context.Context, resource *reststorage.Resource) {
+	ctx, cancel := context.WithTimeout(ctx, watchersPatience)
+	defer cancel()
+	defer context.AfterFunc(s.Stopping, cancel)()
+	if resource.WaitDelivered(ctx) != nil {
+		return
+	}
+	if _, watched := resource.Room(); !watched {
+		return
+	}
+	select {
+	case <-time.After(commitTime):
+	case <-ctx.Done():
+	}
+}
+
 // delaying are the points at which the events of a resource go from the store to the informers.
 func delaying(resource string) []string {
 	return []string{

@@ -58,6 +58,35 @@ func TestAwaitHandlers(t *testing.T) {
 	})
 }
 
+// TestAwaitWatchers waits for a watcher and then for what it does, but not for long, and for nobody.
+func TestAwaitWatchers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := startAwaiting(t, nil)
+		a.write(0)
+		resource := a.rest.Resources()[0]
+		await := func() time.Duration {
+			began := time.Now()
+			a.server.AwaitWatchers(t.Context(), resource)
+			return time.Since(began)
+		}
+		assert.Zero(t, await(), "nobody watches")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		watcher, err := a.stored.Watch(ctx, "/pods", storage.ListOptions{Predicate: storage.Everything, Recursive: true})
+		require.NoError(t, err)
+		<-watcher.ResultChan()
+		assert.Equal(t, 5*time.Millisecond, await(), "a watcher that has taken all")
+		a.write(0)
+		time.AfterFunc(20500*time.Microsecond, func() { // it looks each millisecond
+			for range watcher.ResultChan() {
+			}
+		})
+		assert.Equal(t, 26*time.Millisecond, await(), "a watcher that takes it after a while")
+		cancel()
+		synctest.Wait()
+	})
+}
+
 // awaiting is a store with an informer of Pods that gets its events from elsewhere.
 type awaiting struct {
 	*testing.T
@@ -81,7 +110,7 @@ func startAwaiting(t *testing.T, handler cache.ResourceEventHandler) *awaiting {
 		InterceptCache: func(store storage.Interface, _ schema.GroupResource) (storage.Interface, func()) {
 			return delayed{store, &a.delay}, func() {}
 		},
-		AfterWrite: func(ctx context.Context, resource *reststorage.Resource, revision uint64) {
+		AfterWrite: func(ctx context.Context, resource *reststorage.Resource, revision uint64, _ bool) {
 			began := time.Now()
 			a.server.Await(ctx, resource, revision)
 			a.awaited = time.Since(began)

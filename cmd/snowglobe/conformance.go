@@ -59,8 +59,10 @@ so runs only in this process), "failure" if it is about one, and its KEP (KEP-23
 	flags.StringVar(&opts.Kubeconfig, "kubeconfig", "", "run against the cluster of this kubeconfig `file` instead")
 	flags.StringVar(&opts.Release, "release", "", "the `release` that the cluster of the kubeconfig is held to, like v1.37.1 (default what it reports)")
 	flags.BoolVar(&opts.VirtualTime, "virtual", false, "run in virtual time (with the memory store)")
-	flags.Var(anyOf{&opts.Selection.Focus}, "focus", "run only the cases whose ID, area or promise matches this `regexp`, or one of several")
-	flags.Var(anyOf{&opts.Selection.Skip}, "skip", "leave out the cases whose ID, area or promise matches this `regexp`, or one of several")
+	flags.Func("focus", "run only the cases whose ID, area or promise matches this `regexp`, or one of several",
+		anyOf(&opts.Selection.Focus))
+	flags.Func("skip", "leave out the cases whose ID, area or promise matches this `regexp`, or one of several",
+		anyOf(&opts.Selection.Skip))
 	flags.StringVar(&opts.Selection.Labels, "label-filter", "", "run only the cases whose labels match this `query`")
 	flags.IntVar(&opts.Parallel, "parallel", 2*runtime.GOMAXPROCS(0), "how many cases to run at a time, each of which waits half of its time; in virtual time, one")
 	flags.Lookup("parallel").DefValue = "two for each processor" // the same on every machine, for the page
@@ -75,31 +77,19 @@ so runs only in this process), "failure" if it is about one, and its KEP (KEP-23
 	return cmd
 }
 
-// anyOf is a flag for a regular expression. Given several times, it matches what one of them does.
-type anyOf struct{ expression *string }
-
-// String implements pflag.Value.
-func (a anyOf) String() string {
-	if a.expression == nil {
-		return ""
+// anyOf sets a regular expression by a flag. Given several times, it matches what one of them does.
+func anyOf(expression *string) func(string) error {
+	return func(text string) error {
+		if _, err := regexp.Compile(text); err != nil {
+			return err
+		}
+		if *expression != "" {
+			text = *expression + "|" + text
+		}
+		*expression = text
+		return nil
 	}
-	return *a.expression
 }
-
-// Set implements pflag.Value.
-func (a anyOf) Set(text string) error {
-	if _, err := regexp.Compile(text); err != nil {
-		return err
-	}
-	if *a.expression != "" {
-		text = *a.expression + "|" + text
-	}
-	*a.expression = text
-	return nil
-}
-
-// Type implements pflag.Value.
-func (anyOf) Type() string { return "regexp" }
 
 func listCases(cmd *cobra.Command, opts conformance.Options) error {
 	cases, err := engine.Select(conformance.Cases(), opts.Selection)

@@ -57,19 +57,12 @@ func newProgress(w io.Writer) *progress {
 const clearLine = "\r\x1b[K"
 
 func (p *progress) observe(rec trace.Record) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	switch e := rec.Event.(type) {
 	case trace.Stage:
-		p.show("stage " + e.Name)
+		p.line("starting: stage " + e.Name)
 	case trace.Hook:
-		p.show("post-start hook " + e.Name)
+		p.line("starting: post-start hook " + e.Name)
 	}
-}
-
-func (p *progress) show(what string) {
-	p.shown = true
-	fmt.Fprintf(p.w, "%ssnowglobe: starting: %s", clearLine, what)
 }
 
 // line replaces what is shown by a text.

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"snowglobe.test/cmd/snowglobe/etcdmain"
 )
 
@@ -61,16 +63,10 @@ func withTest(parent context.Context) (context.Context, context.CancelFunc) {
 		return ctx, cancel
 	}
 	go func() {
-		look := time.NewTicker(parentInterval)
-		defer look.Stop()
-		for os.Getppid() == starter {
-			select {
-			case <-look.C:
-			case <-ctx.Done():
-				return
-			}
-		}
-		cancel()
+		defer cancel()
+		_ = wait.PollUntilContextCancel(ctx, parentInterval, true, func(context.Context) (bool, error) {
+			return os.Getppid() != starter, nil
+		}) // its error says that ctx has ended
 	}()
 	return ctx, cancel
 }

@@ -15,7 +15,6 @@ import (
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/trace/report"
 	"snowglobe.test/internal/diskerr"
-	"snowglobe.test/internal/outfile"
 	"snowglobe.test/scenarios"
 	"snowglobe.test/scenarios/script"
 	"snowglobe.test/scenarios/story"
@@ -35,12 +34,6 @@ func (o runOptions) writeReports(result scenarios.Result) error {
 		writeFile(o.report, func(w io.Writer) error { return report.WriteHTML(w, page) }),
 		writeFile(o.perfetto, func(w io.Writer) error { return report.WritePerfetto(w, result.Records) }),
 	)
-}
-
-// createReports makes sure, before anything starts, that the timelines can be written.
-// What an earlier run has written stays until then.
-func (o runOptions) createReports() error {
-	return outfile.Try(o.report, o.perfetto)
 }
 
 // writeFile writes a file; an empty path is none.

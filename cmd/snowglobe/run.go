@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/sim"
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/internal/outfile"
 	"snowglobe.test/scenarios"
 	"snowglobe.test/scenarios/engine"
 	"snowglobe.test/scenarios/script"
@@ -92,7 +94,7 @@ tells them all. docs/reference/scripts.md describes the script commands.`,
 			}
 			opts.lines = len(args) == 0 && !opts.verbose
 			collectSeldom()
-			useUTC()
+			time.Local = time.UTC // wherever the machine is, also for CronJobs and kubectl
 			defer endForSure(cmd.Context(), cmd.ErrOrStderr(), endDelay, endAtOnce)()
 			return failed(runScripts(cmd.Context(), cmd.OutOrStdout(), scripts, opts, run))
 		},
@@ -165,21 +167,17 @@ func collectSeldom() {
 	}
 }
 
-// useUTC has all that runs in this process take and tell times as UTC, CronJobs and kubectl
-// too, wherever the machine is.
-func useUTC() { time.Local = time.UTC }
-
 // ownSeed reports whether a script says its seed. What a seed decides also depends on
 // what has run in the process, so such a script runs by itself.
 func ownSeed(scripts []script.Script) (bool, error) {
-	for _, one := range scripts {
-		if _, seeded := one.Seed(); seeded && len(scripts) > 1 {
-			return false, fmt.Errorf("%s has a seed of its own, so it is run by itself; name it alone", one.File)
-		} else if seeded {
-			return true, nil
-		}
+	i := slices.IndexFunc(scripts, func(one script.Script) bool {
+		_, seeded := one.Seed()
+		return seeded
+	})
+	if i >= 0 && len(scripts) > 1 {
+		return false, fmt.Errorf("%s has a seed of its own, so it is run by itself; name it alone", scripts[i].File)
 	}
-	return false, nil
+	return i >= 0, nil
 }
 
 func completeScripts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -204,7 +202,8 @@ func runScripts(ctx context.Context, out io.Writer, scripts []script.Script, opt
 		return err
 	}
 	defer func() { err = errors.Join(err, events.close()) }()
-	if err := opts.createReports(); err != nil {
+	// The timelines can be written, or nothing starts; what an earlier run has written stays until then.
+	if err := outfile.Try(opts.report, opts.perfetto); err != nil {
 		return err
 	}
 	if opts.mutations {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -207,11 +208,7 @@ func newScenarioCommands() *cobra.Command {
   snowglobe scenario commands watch`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name := ""
-			if len(args) == 1 {
-				name = args[0]
-			}
-			return failed(scenarios.WriteUsage(cmd.OutOrStdout(), name))
+			return failed(scenarios.WriteUsage(cmd.OutOrStdout(), strings.Join(args, "")))
 		},
 	}
 }

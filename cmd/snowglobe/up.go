@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,7 +199,8 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 	progress := newProgress(stderr)
 	options := []envtest.Option{
 		envtest.WithStore(store), envtest.WithFlags(apiServerFlags...), envtest.WithCRDPaths(opts.crds...),
-		envtest.WithListener(opts.listener()), envtest.WithSettledWrites(opts.settledWrites),
+		envtest.WithListener(cmp.Or(opts.listen, net.JoinHostPort("localhost", strconv.Itoa(opts.port)))),
+		envtest.WithSettledWrites(opts.settledWrites),
 		envtest.WithKubeconfig(kubeconfig), envtest.WithObserver(progress.observe), envtest.WithPKI(opts.pkiFolder()), envtest.WithTimeouts(opts.startTimeout, 0),
 	}
 	if opts.verbose {
@@ -311,12 +313,4 @@ func clearKubeconfig(ctx context.Context, path string) error {
 		return fmt.Errorf("kubeconfig: remove the leftover of a control plane that is gone: %w", err)
 	}
 	return nil
-}
-
-// listener is where to listen.
-func (o *upOptions) listener() string {
-	if o.listen != "" {
-		return o.listen
-	}
-	return net.JoinHostPort("localhost", strconv.Itoa(o.port))
 }

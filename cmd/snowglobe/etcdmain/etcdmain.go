@@ -11,8 +11,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/types"
+	"go.etcd.io/etcd/pkg/v3/debugutil"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -122,12 +125,11 @@ func (e *program) open(ctx context.Context) error {
 
 // listenURL opens a listener: as all of Snowglobe, on loopback or a socket.
 func listenURL(ctx context.Context, at url.URL, secure *tls.Config) (net.Listener, error) {
-	encrypted := at.Scheme == "https" || at.Scheme == "unixs"
-	if encrypted && secure == nil {
+	if encrypted(at) && secure == nil {
 		return nil, fmt.Errorf("%s needs --cert-file and --key-file, or --auto-tls", at.Scheme)
 	}
 	listener, err := listenPlain(ctx, at)
-	if err != nil || !encrypted {
+	if err != nil || !encrypted(at) {
 		return listener, err
 	}
 	return tls.NewListener(listener, secure), nil
@@ -161,7 +163,7 @@ func (e *program) newServer() (err error) {
 	config := etcd.Config{
 		MaxRequestBytes: int(c.MaxRequestBytes), MaxTxnOps: int(c.MaxTxnOps), QuotaBytes: c.QuotaBackendBytes,
 		ProgressNotifyInterval: c.WatchProgressNotifyInterval, Endpoint: e.doors[0].url.String(), Name: c.Name,
-		PeerURLs: urlTexts(c.AdvertisePeerUrls), ClientURLs: urlTexts(c.AdvertiseClientUrls),
+		PeerURLs: types.URLs(c.AdvertisePeerUrls).StringSlice(), ClientURLs: types.URLs(c.AdvertiseClientUrls).StringSlice(),
 		ServerOptions: []grpc.ServerOption{
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: c.GRPCKeepAliveMinTime}),
 			grpc.MaxConcurrentStreams(c.MaxConcurrentStreams),
@@ -173,7 +175,9 @@ func (e *program) newServer() (err error) {
 	}
 	pages := http.NewServeMux()
 	if c.EnablePprof {
-		handleProfiles(pages)
+		for path, handler := range debugutil.PProfHandlers() {
+			pages.Handle(path, handler)
+		}
 	}
 	if c.EnableGRPCGateway {
 		if e.gateway, err = newGateway(); err != nil {
@@ -186,13 +190,6 @@ func (e *program) newServer() (err error) {
 		return errors.Join(err, e.gateway.close())
 	}
 	return nil
-}
-
-func urlTexts(urls []url.URL) (texts []string) {
-	for _, at := range urls {
-		texts = append(texts, at.String())
-	}
-	return texts
 }
 
 // serve serves on a listener until it is closed.
@@ -227,12 +224,8 @@ func (e *program) tls() (*tls.Config, error) {
 
 // securely reports whether any client URL wants TLS. Without, flags about it have no effect.
 func securely(config *embed.Config) bool {
-	for _, urls := range [][]url.URL{config.ListenClientUrls, config.ListenClientHttpUrls, config.ListenMetricsUrls} {
-		for _, at := range urls {
-			if at.Scheme == "https" || at.Scheme == "unixs" {
-				return true
-			}
-		}
-	}
-	return false
+	all := slices.Concat(config.ListenClientUrls, config.ListenClientHttpUrls, config.ListenMetricsUrls)
+	return slices.ContainsFunc(all, encrypted)
 }
+
+func encrypted(at url.URL) bool { return at.Scheme == "https" || at.Scheme == "unixs" }

@@ -9,7 +9,6 @@ import (
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"github.com/tmc/grpc-websocket-proxy/wsproxy"
 	etcdgateway "go.etcd.io/etcd/api/v3/etcdserverpb/gw"
-	"go.etcd.io/etcd/pkg/v3/debugutil"
 	electiongateway "go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb/gw"
 	lockgateway "go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb/gw"
 	"google.golang.org/grpc"
@@ -69,11 +68,4 @@ func (g *gateway) close() error {
 	}
 	g.end()
 	return errors.Join(g.client.Close(), g.listener.Close())
-}
-
-// handleProfiles serves Go's profiles, as etcd does with --enable-pprof.
-func handleProfiles(mux *http.ServeMux) {
-	for path, handler := range debugutil.PProfHandlers() {
-		mux.Handle(path, handler)
-	}
 }

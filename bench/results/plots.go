@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"image/color"
+	"maps"
 	"math"
 	"slices"
 
@@ -166,22 +167,17 @@ func (p SweepPoint) name() string { return fmt.Sprintf("%s %s", p.Transport, p.E
 
 // line returns the points of one host and encoding, by value: the means of their rounds.
 func (r SweepReport) line(name string, of func(WatchLoad) float64) (points plotter.XYs) {
-	sums, rounds := map[int]float64{}, map[int]int{}
-	var values []int
+	rounds := map[int][]float64{} // of each value
 	for _, point := range r.Points {
 		if point.name() != name || point.Best == nil {
 			continue
 		}
 		if y := of(*point.Best); y > 0 && !math.IsInf(y, 0) {
-			if rounds[point.Value]++; rounds[point.Value] == 1 {
-				values = append(values, point.Value)
-			}
-			sums[point.Value] += y
+			rounds[point.Value] = append(rounds[point.Value], y)
 		}
 	}
-	slices.Sort(values)
-	for _, value := range values {
-		points = append(points, plotter.XY{X: float64(value), Y: sums[value] / float64(rounds[value])})
+	for _, value := range slices.Sorted(maps.Keys(rounds)) {
+		points = append(points, plotter.XY{X: float64(value), Y: mean(rounds[value])})
 	}
 	return points
 }

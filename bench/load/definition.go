@@ -26,11 +26,10 @@ func (k Kind) crdName() string { return k.resource + "." + k.Group }
 // definition defines a custom resource that keeps all fields, in one version, or in two between
 // which a webhook converts.
 func (k Kind) definition() *apiextensionsv1.CustomResourceDefinition {
-	keep := true
 	version := apiextensionsv1.CustomResourceDefinitionVersion{
 		Name: k.Version, Served: true, Storage: k.stored == "",
 		Schema: &apiextensionsv1.CustomResourceValidation{
-			OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep},
+			OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)},
 		},
 	}
 	versions := []apiextensionsv1.CustomResourceDefinitionVersion{version}

@@ -72,8 +72,7 @@ func (s *apiServer) list(ctx context.Context, client connection, asked *rest.Req
 
 // streaming are the options of a watch that begins with the objects that are there.
 func streaming(opts metav1.ListOptions) metav1.ListOptions {
-	yes := true
-	opts.SendInitialEvents, opts.ResourceVersionMatch = &yes, metav1.ResourceVersionMatchNotOlderThan
+	opts.SendInitialEvents, opts.ResourceVersionMatch = new(true), metav1.ResourceVersionMatchNotOlderThan
 	return opts
 }
 

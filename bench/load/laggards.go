@@ -1,8 +1,6 @@
 package load
 
-import (
-	"time"
-)
+import "time"
 
 // pace is how a watcher reads.
 type pace int
@@ -30,10 +28,8 @@ func (o Options) paceOf(number int) pace {
 
 // pause has a slow watcher wait, as long as it matters.
 func (w *watcher) pause() {
-	timer := time.NewTimer(slowPause)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(slowPause):
 	case <-w.load.caughtUp:
 	}
 }

@@ -220,13 +220,11 @@ func (s *raw) unstamped() error {
 
 // event decodes the newest frame.
 func (s *raw) event() (event *metav1.WatchEvent, err error) {
-	found := false
 	err = watchframe.NewSplitter(s.mediaType).Add(s.last, func(frame watchframe.Frame) (err error) {
 		event, err = frame.Event()
-		found = true
 		return err
 	})
-	if err == nil && !found {
+	if err == nil && event == nil {
 		err = errors.New("the newest event of the watch is not whole")
 	}
 	return event, err

@@ -19,10 +19,6 @@ func ParseClock(text string) (time.Time, error) {
 
 // Clock returns the time at which the script begins in virtual time, and whether it sets one.
 func (s Script) Clock() (time.Time, bool) {
-	text, ok := s.setting(ClockCommand)
-	if !ok {
-		return time.Time{}, false
-	}
-	begin, err := ParseClock(text)
+	begin, err := ParseClock(s.setting(ClockCommand))
 	return begin, err == nil
 }

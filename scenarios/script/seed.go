@@ -19,24 +19,21 @@ func ParseSeed(text string) (uint64, error) {
 
 // Seed returns the seed that the script sets, and whether it sets one.
 func (s Script) Seed() (uint64, bool) {
-	text, ok := s.setting(SeedCommand)
-	if !ok {
-		return 0, false
-	}
-	seed, err := ParseSeed(text)
+	seed, err := ParseSeed(s.setting(SeedCommand))
 	return seed, err == nil
 }
 
-// setting returns the argument of a command that is among the first ones, which decide from the start.
-func (s Script) setting(command string) (argument string, ok bool) {
+// setting returns the argument of a command that is among the first ones, which decide from the start;
+// empty if it is not.
+func (s Script) setting(command string) string {
 	lines, _ := s.Commands() // mistakes are reported when the script runs
 	for _, line := range lines {
 		switch {
 		case line.Words[0] != SeedCommand && line.Words[0] != ClockCommand || len(line.Words) != 2:
-			return "", false
+			return ""
 		case line.Words[0] == command:
-			return line.Words[1], true
+			return line.Words[1]
 		}
 	}
-	return "", false
+	return ""
 }

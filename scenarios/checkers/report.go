@@ -174,9 +174,5 @@ func (f Finding) String() string {
 }
 
 func indent(text string) string {
-	var all strings.Builder
-	for l := range strings.Lines(text) {
-		all.WriteString("  " + strings.TrimSuffix(l, "\n") + "\n")
-	}
-	return all.String()
+	return "  " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  ") + "\n"
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
@@ -39,10 +40,7 @@ type request struct {
 type resource struct{ group, name string }
 
 func (r resource) String() string {
-	if r.group == "" {
-		return r.name
-	}
-	return r.name + "." + r.group
+	return schema.GroupResource{Group: r.group, Resource: r.name}.String()
 }
 
 // key names an object, or several that had the name one after another.
@@ -52,10 +50,7 @@ type key struct {
 }
 
 func (k key) String() string {
-	if k.namespace == "" {
-		return k.resource.String() + " " + k.object
-	}
-	return k.resource.String() + " " + k.namespace + "/" + k.object
+	return k.resource.String() + " " + strings.TrimPrefix(k.namespace+"/"+k.object, "/")
 }
 
 // requestInfos reads requests as an API server does.
@@ -86,15 +81,11 @@ func parseRequest(method, uri string) (request, bool) {
 
 // String is the request as kubectl's users know it.
 func (r request) String() string {
-	place := r.namespace
-	if r.name != "" {
-		place = strings.TrimPrefix(r.namespace+"/"+r.name, "/")
-	}
 	what := r.resource.String()
 	if r.subresource != "" {
 		what += "/" + r.subresource
 	}
-	return strings.TrimSpace(r.verb + " " + what + " " + place)
+	return strings.TrimSpace(r.verb + " " + what + " " + strings.Trim(r.namespace+"/"+r.name, "/"))
 }
 
 // key returns which object is asked for; its name may be empty.

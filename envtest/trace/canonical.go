@@ -121,7 +121,7 @@ func newCanon(recs []Record) *canon {
 	}
 	c.servers = len(servers) > 1
 	for _, rec := range recs {
-		if a, ok := rec.Event.(Answer); ok && a.writes() {
+		if a, ok := rec.Event.(Answer); ok && a.Writes() {
 			for _, o := range a.Objects {
 				c.tests[c.versions[o.Revision].key] = true
 			}
@@ -137,8 +137,8 @@ func newCanon(recs []Record) *canon {
 	return c
 }
 
-// writes reports whether the request changed the objects that it returned.
-func (e Answer) writes() bool {
+// Writes reports whether the request changed the objects that it returned.
+func (e Answer) Writes() bool {
 	return e.Code >= 200 && e.Code < 300 && slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE"}, e.Method)
 }
 

@@ -36,7 +36,7 @@ func WriteText(w io.Writer, recs []Record, opts TextOptions) error {
 	hidden := 0
 	began := map[span]time.Duration{}
 	for _, rec := range recs {
-		if !opts.Verbose && unremarkable(rec.Event) {
+		if !opts.Verbose && Routine(rec.Event) {
 			hidden++
 			continue
 		}
@@ -64,8 +64,8 @@ func serverOf(rec Record) string {
 	return rec.Server
 }
 
-// unremarkable tells a server's routine requests to itself, hundreds in every boot.
-func unremarkable(e Event) bool {
+// Routine reports whether an event is a server's successful request to itself, one of hundreds in every boot.
+func Routine(e Event) bool {
 	r, ok := e.(Request)
 	return ok && r.User == loopbackUser && r.Err == nil && r.Code < 500 && r.Code != 429
 }

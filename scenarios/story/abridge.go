@@ -25,15 +25,9 @@ const applyQuery = "?fieldManager=" + FieldManager + "&force=true"
 // CheckOfHook names the readiness check that turns ok when a post-start hook ends.
 func CheckOfHook(hook string) string { return "poststarthook/" + hook }
 
-// loopbackUser is the user as which an API server calls itself.
-const loopbackUser = "system:apiserver"
-
 // withoutRoutine leaves out, and counts, servers' successful requests to themselves.
 func withoutRoutine(records []trace.Record) (shown []trace.Record, hidden int) {
-	shown = slices.DeleteFunc(slices.Clone(records), func(rec trace.Record) bool {
-		request, ok := rec.Event.(trace.Request)
-		return ok && request.User == loopbackUser && request.Err == nil && request.Code < 500 && request.Code != 429
-	})
+	shown = slices.DeleteFunc(slices.Clone(records), func(rec trace.Record) bool { return trace.Routine(rec.Event) })
 	return shown, len(records) - len(shown)
 }
 

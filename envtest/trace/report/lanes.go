@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"snowglobe.test/envtest/trace"
@@ -87,7 +86,7 @@ func newSorter(recs []trace.Record) *sorter {
 		switch e := rec.Event.(type) {
 		case trace.Answer:
 			s.clients[e.Client] = true
-			if changes(e) {
+			if e.Writes() {
 				for _, o := range e.Objects {
 					s.theirs[o.Revision] = true
 				}
@@ -105,11 +104,6 @@ func newSorter(recs []trace.Record) *sorter {
 		}
 	}
 	return s
-}
-
-// changes reports whether an answer is to a request that changed something.
-func changes(e trace.Answer) bool {
-	return e.Code >= 200 && e.Code < 300 && slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE"}, e.Method)
 }
 
 // serverOf is which server a record is about, given what its event says.

@@ -102,7 +102,7 @@ func (l *linker) answered(i int, rec trace.Record, e trace.Answer) {
 		l.add(ended[0], i, answer)
 		l.requests[key] = ended[1:]
 	}
-	if !changes(e) {
+	if !e.Writes() {
 		return
 	}
 	for _, o := range e.Objects {

@@ -123,8 +123,7 @@ func (s *Set) HeldHooks(server string) []string {
 			}
 		}
 	}
-	slices.Sort(hooks)
-	return slices.Compact(hooks)
+	return slices.Compact(slices.Sorted(slices.Values(hooks)))
 }
 
 // Held is an operation that waits until the test lets it go.

@@ -312,14 +312,10 @@ func (s *Set) replace(entries []*Entry) {
 func (s *Set) AddNames(names Names) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known := maps.Clone(s.config.Names)
-	if known == nil {
-		known = Names{}
-	}
+	known := Names{}
+	maps.Copy(known, s.config.Names)
 	for what, of := range names {
-		all := slices.Concat(known[what], of)
-		slices.Sort(all)
-		known[what] = slices.Compact(all)
+		known[what] = slices.Compact(slices.Sorted(slices.Values(slices.Concat(known[what], of))))
 	}
 	s.config.Names = known
 	var errs []error

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 )
 
@@ -66,29 +67,19 @@ func (p *player) missing(ctx context.Context) (reason, message string) {
 }
 
 // keys are those that the object of a need has.
-func (p *player) keys(ctx context.Context, need need) (map[string]bool, error) {
-	keys := map[string]bool{}
+func (p *player) keys(ctx context.Context, need need) (sets.Set[string], error) {
 	if need.kind == "secret" {
 		secret, err := p.client.CoreV1().Secrets(p.pod.Namespace).Get(ctx, need.name, metav1.GetOptions{})
 		if err != nil {
 			return nil, absent(need, err)
 		}
-		for key := range secret.Data {
-			keys[key] = true
-		}
-		return keys, nil
+		return sets.KeySet(secret.Data), nil
 	}
 	config, err := p.client.CoreV1().ConfigMaps(p.pod.Namespace).Get(ctx, need.name, metav1.GetOptions{})
 	if err != nil {
 		return nil, absent(need, err)
 	}
-	for key := range config.Data {
-		keys[key] = true
-	}
-	for key := range config.BinaryData {
-		keys[key] = true
-	}
-	return keys, nil
+	return sets.KeySet(config.Data).Union(sets.KeySet(config.BinaryData)), nil
 }
 
 func absent(need need, err error) error {
@@ -99,10 +90,10 @@ func absent(need need, err error) error {
 }
 
 // lacks returns an error if a key is not there.
-func (n need) lacks(namespace string, keys map[string]bool) error {
+func (n need) lacks(namespace string, keys sets.Set[string]) error {
 	for _, key := range n.keys {
 		switch {
-		case keys[key]:
+		case keys.Has(key):
 		case n.volume != "":
 			return fmt.Errorf("references non-existent %s key: %s", n.kind, key)
 		default:

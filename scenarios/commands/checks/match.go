@@ -86,14 +86,7 @@ func checkYAML(text string) error { return script.ReadAnyYAML(text, new(any)) }
 
 // assert compares an object of the server with the fields that are wanted.
 func (c *Checks) assert(ctx context.Context, want *unstructured.Unstructured) error {
-	r, err := c.clients.ResourceOf(ctx, want.GroupVersionKind())
-	if err != nil {
-		return err
-	}
-	if r.Namespaced && want.GetNamespace() == "" {
-		want.SetNamespace(clients.DefaultNamespace)
-	}
-	client, err := c.clients.Client(r, want.GetNamespace())
+	_, client, err := c.clients.ClientOf(ctx, want)
 	if err != nil {
 		return err
 	}

@@ -80,14 +80,7 @@ func (c *Clients) applyAll(ctx context.Context, text string, opts metav1.ApplyOp
 
 // apply creates or changes an object, and waits until a new kind is served.
 func (c *Clients) apply(ctx context.Context, object *unstructured.Unstructured, opts metav1.ApplyOptions) error {
-	r, err := c.ResourceOf(ctx, object.GroupVersionKind())
-	if err != nil {
-		return err
-	}
-	if r.Namespaced && object.GetNamespace() == "" {
-		object.SetNamespace(DefaultNamespace)
-	}
-	client, err := c.Client(r, object.GetNamespace())
+	r, client, err := c.ClientOf(ctx, object)
 	if err != nil {
 		return err
 	}
@@ -153,7 +146,7 @@ func (c *Clients) awaitServed(ctx context.Context, client dynamic.ResourceInterf
 
 func (c *Clients) awaitDiscovered(ctx context.Context, kind schema.GroupVersionKind) (Resource, error) {
 	for {
-		r, err := c.ResourceOf(ctx, kind)
+		r, err := c.resourceOf(ctx, kind)
 		if err == nil {
 			return r, nil
 		}

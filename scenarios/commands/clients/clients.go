@@ -8,6 +8,7 @@ import (
 	"context"
 	"net/http"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -77,13 +78,22 @@ func (c *Clients) onceConfig(agent string) (*rest.Config, error) {
 	return config, nil
 }
 
-// kube returns a typed client for the script's own requests.
-func (c *Clients) kube() (kubernetes.Interface, error) {
-	config, err := c.Config(story.ScriptAgent)
+// Typed returns a typed client with the configuration of Config.
+func (c *Clients) Typed(agent string) (kubernetes.Interface, error) {
+	config, err := c.Config(agent)
 	if err != nil {
 		return nil, err
 	}
 	return kubernetes.NewForConfig(config)
+}
+
+// Dynamic returns a dynamic client with the configuration of Config.
+func (c *Clients) Dynamic(agent string) (dynamic.Interface, error) {
+	config, err := c.Config(agent)
+	if err != nil {
+		return nil, err
+	}
+	return dynamic.NewForConfig(config)
 }
 
 // noRetry keeps clients from retrying: a script asks once and looks at the

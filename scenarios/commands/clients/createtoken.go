@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"snowglobe.test/scenarios/engine"
+	"snowglobe.test/scenarios/story"
 )
 
 // tokenVariable is the variable that holds the last token.
@@ -41,7 +42,7 @@ no duration is requested, it grants an hour.`,
 }
 
 func (c *Clients) createToken(ctx context.Context, namespace, name string, duration time.Duration) error {
-	client, err := c.kube()
+	client, err := c.Typed(story.ScriptAgent)
 	if err != nil {
 		return err
 	}

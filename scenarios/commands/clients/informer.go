@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
@@ -52,11 +51,7 @@ const informerAgent = "script-informer"
 // inform runs an informer under a name, as the user and by the path of now.
 func (c *Clients) inform(name string, r Resource, namespace, selector string) error {
 	return c.Begin(name, func(ctx context.Context, s *Stream) error {
-		config, err := c.Config(informerAgent)
-		if err != nil {
-			return err
-		}
-		client, err := dynamic.NewForConfig(config)
+		client, err := c.Dynamic(informerAgent)
 		if err != nil {
 			return err
 		}

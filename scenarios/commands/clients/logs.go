@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"snowglobe.test/scenarios/engine"
+	"snowglobe.test/scenarios/story"
 )
 
 func (c *Clients) Logs() engine.Command {
@@ -32,7 +33,7 @@ reason. "unwatch" stops following it.`,
 
 func (c *Clients) followLog(name, namespace, pod, container string) error {
 	return c.Begin(name, func(ctx context.Context, s *Stream) error {
-		client, err := c.kube()
+		client, err := c.Typed(story.ScriptAgent)
 		if err != nil {
 			return err
 		}

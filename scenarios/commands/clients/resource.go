@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -72,8 +73,8 @@ func (c *Clients) Resource(ctx context.Context, name string) (Resource, error) {
 	return Resource{}, fmt.Errorf("%w: the server serves no resource %q%s", engine.ErrUsage, name, nearest.DidYouMean(name, names))
 }
 
-// ResourceOf finds the resource of a kind.
-func (c *Clients) ResourceOf(ctx context.Context, kind schema.GroupVersionKind) (Resource, error) {
+// resourceOf finds the resource of a kind.
+func (c *Clients) resourceOf(ctx context.Context, kind schema.GroupVersionKind) (Resource, error) {
 	known, lookupErr := c.Resources(ctx)
 	var kinds []string
 	for _, r := range known {
@@ -97,21 +98,27 @@ func (c *Clients) clientOf(ctx context.Context, name, namespace string) (Resourc
 	if err != nil {
 		return r, nil, err
 	}
-	client, err := c.Client(r, namespace)
+	client, err := c.clientFor(story.ScriptAgent, r, namespace)
 	return r, client, err
 }
 
-// Client returns a client of one resource for the script's own requests.
-func (c *Clients) Client(r Resource, namespace string) (dynamic.ResourceInterface, error) {
-	return c.clientFor(story.ScriptAgent, r, namespace)
+// ClientOf finds the resource of an object, which is then in the default namespace if it names none,
+// and returns it with its client for the script's own requests.
+func (c *Clients) ClientOf(ctx context.Context, object *unstructured.Unstructured) (
+	Resource, dynamic.ResourceInterface, error) {
+	r, err := c.resourceOf(ctx, object.GroupVersionKind())
+	if err != nil {
+		return r, nil, err
+	}
+	if r.Namespaced && object.GetNamespace() == "" {
+		object.SetNamespace(DefaultNamespace)
+	}
+	client, err := c.clientFor(story.ScriptAgent, r, object.GetNamespace())
+	return r, client, err
 }
 
 func (c *Clients) clientFor(agent string, r Resource, namespace string) (dynamic.ResourceInterface, error) {
-	config, err := c.Config(agent)
-	if err != nil {
-		return nil, err
-	}
-	client, err := dynamic.NewForConfig(config)
+	client, err := c.Dynamic(agent)
 	if err != nil {
 		return nil, err
 	}

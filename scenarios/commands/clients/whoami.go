@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"snowglobe.test/scenarios/engine"
+	"snowglobe.test/scenarios/story"
 )
 
 func (c *Clients) Whoami() engine.Command {
@@ -18,7 +19,7 @@ func (c *Clients) Whoami() engine.Command {
 		Details: `It fails if the server rejects the script's credentials.`,
 		Example: "whoami\nstdout system:serviceaccount:default:robot",
 		Run: func(ctx context.Context, args []string) error {
-			client, err := c.kube()
+			client, err := c.Typed(story.ScriptAgent)
 			if err != nil {
 				return err
 			}

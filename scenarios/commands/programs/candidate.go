@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
@@ -47,11 +46,7 @@ const candidateAgent = "script-candidate"
 // runCandidate lets a candidate stand for election under its name.
 func (p *Programs) runCandidate(name, lease string, config leaderelection.LeaderElectionConfig) error {
 	return p.clients.Begin(name, func(ctx context.Context, s *clients.Stream) error {
-		clientConfig, err := p.clients.Config(candidateAgent)
-		if err != nil {
-			return err
-		}
-		client, err := kubernetes.NewForConfig(clientConfig)
+		client, err := p.clients.Typed(candidateAgent)
 		if err != nil {
 			return err
 		}

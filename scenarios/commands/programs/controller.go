@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -77,11 +76,7 @@ that are current when it starts.`,
 // control runs a controller under a name, as the user and by the path of now.
 func (p *Programs) control(ctx context.Context, name string, r clients.Resource, namespace string, rules []reconcileRule) error {
 	return p.clients.Begin(name, func(running context.Context, s *clients.Stream) error {
-		config, err := p.clients.Config(controllerAgent)
-		if err != nil {
-			return err
-		}
-		client, err := dynamic.NewForConfig(config)
+		client, err := p.clients.Dynamic(controllerAgent)
 		if err != nil {
 			return err
 		}

@@ -33,17 +33,9 @@ than what the API servers have.`,
 		Static: func(flags *pflag.FlagSet, args []string) error {
 			return cmp.Or(checkEnd(flags, args), checkControllers(args))
 		},
-		Prepare: func(flags *pflag.FlagSet) engine.Action {
-			end := endFlags(flags)
-			return func(ctx context.Context, args []string) error {
-				if end.asked() {
-					return p.endProgram(ctx, controllerManagerName, *end)
-				}
-				return p.startProgram(controllerManagerName, func() (*controllers.Program, error) {
-					return controllers.Launch(ctx, p.servers.ControlPlane(), args...)
-				})
-			}
-		},
+		Prepare: p.program(controllerManagerName, func(ctx context.Context, args []string) (*controllers.Program, error) {
+			return controllers.Launch(ctx, p.servers.ControlPlane(), args...)
+		}),
 	}
 }
 

@@ -38,16 +38,6 @@ func New(run *engine.Run, beside *servers.Servers, as *clients.Clients) *Program
 // programEnd is how a command ends a program that it started: --stop or --crash.
 type programEnd struct{ stop, crash bool }
 
-func endFlags(flags *pflag.FlagSet) *programEnd {
-	e := &programEnd{}
-	flags.BoolVar(&e.stop, "stop", false, "")
-	flags.BoolVar(&e.crash, "crash", false, "")
-	return e
-}
-
-// asked reports whether the program is to end.
-func (e *programEnd) asked() bool { return e.stop || e.crash }
-
 // checkEnd refuses to end a program in two ways, or to end and start it.
 func checkEnd(flags *pflag.FlagSet, args []string) error {
 	stop, stopErr := flags.GetBool("stop")
@@ -61,17 +51,29 @@ func checkEnd(flags *pflag.FlagSet, args []string) error {
 	return errors.Join(stopErr, crashErr)
 }
 
-// startProgram runs a program of upstream's beside the API servers, until they stop.
-func (p *Programs) startProgram(name string, launch func() (*controllers.Program, error)) error {
-	if p.byName[name] != nil {
-		return fmt.Errorf("there is a %s already; end it with: %s --stop", name, name)
+// launcher starts a program of upstream's beside the API servers.
+type launcher func(ctx context.Context, args []string) (*controllers.Program, error)
+
+// program prepares the command that runs a program until the API servers stop, or ends it.
+func (p *Programs) program(name string, launch launcher) func(*pflag.FlagSet) engine.Action {
+	return func(flags *pflag.FlagSet) engine.Action {
+		var end programEnd
+		flags.BoolVar(&end.stop, "stop", false, "")
+		flags.BoolVar(&end.crash, "crash", false, "")
+		return func(ctx context.Context, args []string) error {
+			switch {
+			case end.stop || end.crash:
+				return p.endProgram(ctx, name, end)
+			case p.byName[name] != nil:
+				return fmt.Errorf("there is a %s already; end it with: %s --stop", name, name)
+			}
+			program, err := launch(ctx, args)
+			if err == nil {
+				p.byName[name] = program
+			}
+			return err
+		}
 	}
-	program, err := launch()
-	if err != nil {
-		return err
-	}
-	p.byName[name] = program
-	return nil
 }
 
 // endProgram stops a program, or lets it die at once.

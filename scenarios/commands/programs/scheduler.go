@@ -3,8 +3,6 @@ package programs
 import (
 	"context"
 
-	"github.com/spf13/pflag"
-
 	"snowglobe.test/envtest/controllers"
 	"snowglobe.test/scenarios/engine"
 )
@@ -21,16 +19,8 @@ are shut down; --stop ends it as SIGTERM would, and --crash ends it at once.`,
 		Example: "nodes --count 3\nkube-scheduler\napply pod.yaml\nkubectl wait --for=condition=PodScheduled pod/web",
 		Needs:   p.servers.Running,
 		Static:  checkEnd,
-		Prepare: func(flags *pflag.FlagSet) engine.Action {
-			end := endFlags(flags)
-			return func(ctx context.Context, args []string) error {
-				if end.asked() {
-					return p.endProgram(ctx, schedulerName, *end)
-				}
-				return p.startProgram(schedulerName, func() (*controllers.Program, error) {
-					return controllers.LaunchScheduler(ctx, p.servers.ControlPlane())
-				})
-			}
-		},
+		Prepare: p.program(schedulerName, func(ctx context.Context, _ []string) (*controllers.Program, error) {
+			return controllers.LaunchScheduler(ctx, p.servers.ControlPlane())
+		}),
 	}
 }

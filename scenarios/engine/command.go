@@ -160,9 +160,8 @@ func (c Command) invoke(r *Run, args []string) error {
 // negate is the outcome of a command that returned err and is expected to fail: nil if it
 // has. A mistake in the script, or its end, is no failure of that kind.
 func (c Command) negate(err error) error {
-	var misuse *UsageError
 	switch {
-	case errors.As(err, &misuse), errors.Is(err, ErrInterrupted):
+	case isMisuse(err), errors.Is(err, ErrInterrupted):
 		return err
 	case c.NoNegation:
 		return errors.New("it cannot be expected to fail; leave out the !")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -94,10 +95,7 @@ func (t translated) RoundTrip(req *http.Request) (*http.Response, error) {
 // translateBody makes the body of an answer JSON, if it is an object of Kubernetes.
 func translateBody(response *http.Response, media string) error {
 	body, err := io.ReadAll(response.Body)
-	if closeErr := response.Body.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
+	if err = errors.Join(err, response.Body.Close()); err != nil {
 		return err
 	}
 	if object, whole := observe.Decode(media, body); whole {

@@ -136,10 +136,7 @@ func (e Event) String() string {
 	if e.Object == nil {
 		return strings.TrimSpace(string(e.Kind) + " " + e.Line)
 	}
-	what := e.Object.GetName()
-	if namespace := e.Object.GetNamespace(); namespace != "" {
-		what = namespace + "/" + what
-	}
+	what := cache.MetaObjectToName(e.Object).String()
 	if reason, _, _ := unstructured.NestedString(e.Object.Object, "reason"); e.Kind == watch.Error {
 		what = reason
 	}

@@ -51,12 +51,9 @@ func (s *Servers) removeRules(text string) error {
 
 // ruleNames lists the rules of the script for an error.
 func (s *Servers) ruleNames() string {
-	if len(s.rules) == 0 {
-		return "none"
-	}
 	var names []string
 	for _, rule := range s.rules {
 		names = append(names, fmt.Sprintf("%q", rule.Rule))
 	}
-	return strings.Join(names, ", ")
+	return orNone(names)
 }

@@ -58,3 +58,11 @@ var (
 
 	errSucceeded = errors.New("succeeded, and was expected to fail")
 )
+
+// Misuse is the error of what a script says wrong: an ErrUsage that says what. Nil stays nil.
+func Misuse(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrUsage, err)
+}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"strings"
 )
 
@@ -17,10 +16,7 @@ func (r *Run) Help() Command {
 		Example:    "help watch",
 		NoNegation: true,
 		Run: func(_ context.Context, args []string) error {
-			if err := WriteUsage(&r.Stdout, r.commands, strings.Join(args, "")); err != nil {
-				return fmt.Errorf("%w: %w", ErrUsage, err)
-			}
-			return nil
+			return Misuse(WriteUsage(&r.Stdout, r.commands, strings.Join(args, "")))
 		},
 	}
 }

@@ -72,10 +72,7 @@ func expectation(code, body string) (int, *regexp.Regexp, error) {
 		return 0, nil, err
 	}
 	match, err := regexp.Compile(body)
-	if err != nil {
-		return 0, nil, fmt.Errorf("%w: %w", engine.ErrUsage, err)
-	}
-	return want, match, nil
+	return want, match, engine.Misuse(err)
 }
 
 func statusCode(text string) (int, error) {

@@ -44,7 +44,7 @@ func (c *Clients) kubectl(ctx context.Context, args []string) error {
 		fmt.Fprintln(&c.run.Stderr, warnings)
 	}
 	if errors.Is(err, kubectl.ErrRefused) {
-		return fmt.Errorf("%w: %w", engine.ErrUsage, err) // a mistake in the script, even after "!"
+		return engine.Misuse(err) // a mistake in the script, even after "!"
 	}
 	return err
 }

@@ -138,7 +138,7 @@ func (r HTTPRequest) send(ctx context.Context, config *rest.Config) (answer Answ
 	}
 	req, err := http.NewRequestWithContext(ctx, r.Method, config.Host+r.Path, bytes.NewReader(r.body))
 	if err != nil {
-		return answer, fmt.Errorf("%w: %w", engine.ErrUsage, err)
+		return answer, engine.Misuse(err)
 	}
 	req.Header.Set("Accept", runtime.ContentTypeJSON)
 	if r.contentType != "" {

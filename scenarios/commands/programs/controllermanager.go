@@ -3,7 +3,6 @@ package programs
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/spf13/pflag"
 
@@ -31,17 +30,10 @@ than what the API servers have.`,
 		Example: "kube-controller-manager deployment replicaset\napply deployment.yaml\nkubectl rollout status deployment/web\nkube-controller-manager --crash",
 		Needs:   p.servers.Running,
 		Static: func(flags *pflag.FlagSet, args []string) error {
-			return cmp.Or(checkEnd(flags, args), checkControllers(args))
+			return cmp.Or(checkEnd(flags, args), engine.Misuse(controllers.Check(args...)))
 		},
 		Prepare: p.program(controllerManagerName, func(ctx context.Context, args []string) (*controllers.Program, error) {
 			return controllers.Launch(ctx, p.servers.ControlPlane(), args...)
 		}),
 	}
-}
-
-func checkControllers(names []string) error {
-	if err := controllers.Check(names...); err != nil {
-		return fmt.Errorf("%w: %w", engine.ErrUsage, err)
-	}
-	return nil
 }

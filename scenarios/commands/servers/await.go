@@ -69,10 +69,8 @@ func checkAwait(args []string) error {
 	case len(args) >= 3 && args[0] == "fired":
 		return checkRule(ruleText(args[1:]))
 	case len(args) <= 2 && args[0] == "crash":
-		if _, err := regexp.Compile(strings.Join(args[1:], "")); err != nil {
-			return fmt.Errorf("%w: %w", engine.ErrUsage, err)
-		}
-		return nil
+		_, err := regexp.Compile(strings.Join(args[1:], ""))
+		return engine.Misuse(err)
 	}
 	return engine.ErrUsage
 }
@@ -148,7 +146,7 @@ func (s *Servers) awaitFired(ctx context.Context, text string) error {
 func (s *Servers) awaitCrash(ctx context.Context, reason string) error {
 	match, err := regexp.Compile(reason)
 	if err != nil {
-		return fmt.Errorf("%w: %w", engine.ErrUsage, err)
+		return engine.Misuse(err)
 	}
 	select {
 	case <-s.plane.Crashed():

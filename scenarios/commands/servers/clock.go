@@ -2,7 +2,6 @@ package servers
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/pflag"
 
@@ -28,10 +27,7 @@ time the script skips itself.`,
 			if err == nil {
 				err = virtualtime.CheckClock(begin)
 			}
-			if err != nil {
-				return fmt.Errorf("%w: %w", engine.ErrUsage, err)
-			}
-			return nil
+			return engine.Misuse(err)
 		},
 		Run: func(_ context.Context, args []string) error {
 			if s.run.RealTime() {

@@ -138,10 +138,7 @@ func checkRule(text string) error {
 // readMatch reads what operations are to match.
 func readMatch(text string) (fault.Match, error) {
 	match, err := fault.ParseMatch(text, nil)
-	if err != nil {
-		return match, fmt.Errorf("%w: %w", engine.ErrUsage, err)
-	}
-	return match, nil
+	return match, engine.Misuse(err)
 }
 
 // checkMatch refuses arguments that are not a match.

@@ -2,7 +2,6 @@ package servers
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/pflag"
 
@@ -23,10 +22,8 @@ was found under a seed keeps that seed. A script with a seed runs in its own pro
 		NoNegation: true,
 		First:      true,
 		Static: func(_ *pflag.FlagSet, args []string) error {
-			if _, err := script.ParseSeed(args[0]); err != nil {
-				return fmt.Errorf("%w: %w", engine.ErrUsage, err)
-			}
-			return nil
+			_, err := script.ParseSeed(args[0])
+			return engine.Misuse(err)
 		},
 		Run: func(context.Context, []string) error { return nil }, // the session began with it
 	}

@@ -78,9 +78,7 @@ func (s *shrinker) shrink(ctx context.Context) error {
 // plan takes rules away.
 func (s *shrinker) plan(ctx context.Context) error {
 	return s.remove(ctx, len(s.best.Plan), func(p shrink.Part) trial {
-		c := s.best
-		c.Plan = slices.Delete(slices.Clone(c.Plan), p.From, p.To)
-		return trial{s.script, c}
+		return trial{s.script, Case{s.best.Seed, slices.Delete(slices.Clone(s.best.Plan), p.From, p.To)}}
 	})
 }
 
@@ -100,9 +98,8 @@ func (s *shrinker) points(ctx context.Context) error {
 			one.Point = point
 			each = append(each, one)
 		}
-		c := s.best
-		c.Plan = slices.Replace(slices.Clone(c.Plan), i, i+1, each...)
-		taken, err := s.first(ctx, []trial{{s.script, c}})
+		plan := slices.Replace(slices.Clone(s.best.Plan), i, i+1, each...)
+		taken, err := s.first(ctx, []trial{{s.script, Case{s.best.Seed, plan}}})
 		if err != nil {
 			return err
 		}
@@ -139,10 +136,9 @@ func (s *shrinker) rules(ctx context.Context) error {
 		for {
 			var trials []trial
 			for _, simpler := range simplerRules(s.best.Plan[i], s.last.Acted[s.best.Plan[i].String()]) {
-				c := s.best
-				c.Plan = slices.Clone(c.Plan)
-				c.Plan[i] = simpler
-				trials = append(trials, trial{s.script, c})
+				plan := slices.Clone(s.best.Plan)
+				plan[i] = simpler
+				trials = append(trials, trial{s.script, Case{s.best.Seed, plan}})
 			}
 			if taken, err := s.first(ctx, trials); err != nil || taken < 0 {
 				if err != nil {
@@ -192,9 +188,7 @@ func (s *shrinker) seed(ctx context.Context) error {
 	var trials []trial
 	for _, seed := range seeds {
 		if seed < s.best.Seed {
-			c := s.best
-			c.Seed = seed
-			trials = append(trials, trial{s.script, c})
+			trials = append(trials, trial{s.script, Case{seed, s.best.Plan}})
 		}
 	}
 	_, err := s.first(ctx, trials)
@@ -206,9 +200,7 @@ func (s *shrinker) seed(ctx context.Context) error {
 func (s *shrinker) others(ctx context.Context) (failed, of int, err error) {
 	var trials []trial
 	for _, seed := range seeds {
-		c := s.best
-		c.Seed += 1000 * seed
-		trials = append(trials, trial{s.script, c})
+		trials = append(trials, trial{s.script, Case{s.best.Seed + 1000*seed, s.best.Plan}})
 	}
 	for batch := range slices.Chunk(trials, s.width) {
 		outcomes, err := s.runAll(ctx, batch)

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
 	"snowglobe.test/internal/nearest"
 	"snowglobe.test/scenarios/script"
 )
@@ -19,20 +21,13 @@ var library embed.FS
 
 // Library returns the scripts that come with the package, sorted by folder and name.
 func Library() []script.Script {
+	files, err := fs.Glob(library, "library/*/*"+script.Extension)
+	utilruntime.Must(err) // the pattern is right
 	var scripts []script.Script
-	err := fs.WalkDir(library, "library", func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
+	for _, file := range files {
 		text, err := library.ReadFile(file)
-		if err != nil {
-			return err
-		}
+		utilruntime.Must(err) // it is embedded: without it the package would not compile
 		scripts = append(scripts, script.Parse(path.Join("scenarios", file), text))
-		return nil
-	})
-	if err != nil {
-		panic(err) // it is embedded: without it the package would not compile
 	}
 	return scripts
 }

@@ -109,19 +109,15 @@ func toneOf(e trace.Event) trace.Tone {
 // groupLabels returns the function that names groups. Names of control planes and
 // servers appear only if there are several.
 func groupLabels(keys []laneKey) func(groupKey) string {
-	planes, servers := map[string]bool{}, map[groupKey]bool{}
-	several := map[string]bool{}
+	planes, servers, count := map[string]bool{}, map[serverKey]bool{}, map[string]int{}
 	for _, key := range keys {
 		if key.section != script {
 			planes[key.plane] = true
 		}
-		if key.server == "" || servers[groupKey{plane: key.plane, server: key.server}] {
-			continue
+		if server := (serverKey{key.plane, key.server}); key.server != "" && !servers[server] {
+			servers[server] = true
+			count[key.plane]++ // of its servers
 		}
-		for known := range servers {
-			several[key.plane] = several[key.plane] || known.plane == key.plane
-		}
-		servers[groupKey{plane: key.plane, server: key.server}] = true
 	}
 	script := sharedPrefix(planes)
 	return func(key groupKey) string {
@@ -129,7 +125,7 @@ func groupLabels(keys []laneKey) func(groupKey) string {
 		if len(planes) > 1 {
 			words[0] = strings.TrimPrefix(key.plane, script)
 		}
-		if several[key.plane] {
+		if count[key.plane] > 1 {
 			words[1] = key.server
 		}
 		return joined(" · ", words...)

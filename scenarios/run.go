@@ -138,14 +138,13 @@ func perform(ctx context.Context, s script.Script, opts Options, typed *engine.K
 		Status: Passed, Err: redact.Error(err), Log: redact.Text(outcome.Log), ServerLog: groups.servers.Log(),
 		Records: run.Story.Records(), Scripted: time.Since(run.Story.Began()), Spent: Spent{groups.servers.Spent(), groups.checks.Spent},
 	}
-	var at *engine.Failure
 	var folderErr *engine.FolderError
 	switch {
 	case errors.As(err, &folderErr):
 		return notRun(s, folderErr.Err)
 	case err != nil:
 		result.Status = Failed
-		if errors.As(err, &at) {
+		if at, ok := errors.AsType[*engine.Failure](err); ok {
 			result.Line = at.Line
 		}
 	case outcome.Skipped:

@@ -86,8 +86,7 @@ func refuseZero(cmd *cobra.Command, names ...string) error {
 // renamedFlags has the error about the old name of a flag tell the new one.
 func renamedFlags(cmd *cobra.Command, renamed map[string]string) {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		var unknown *pflag.NotExistError
-		if errors.As(err, &unknown) && renamed[unknown.GetSpecifiedName()] != "" {
+		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && renamed[unknown.GetSpecifiedName()] != "" {
 			return fmt.Errorf("%w: it is --%s now", err, renamed[unknown.GetSpecifiedName()])
 		}
 		return err

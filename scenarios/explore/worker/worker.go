@@ -74,8 +74,7 @@ func outcomeOf(task explore.Task, result scenarios.Result) explore.Outcome {
 			Script: max(0, result.Wall-spent.Boot-spent.Shutdown-spent.Check),
 		},
 	}
-	var broken *checks.BrokenError
-	if errors.As(result.Err, &broken) && broken.Report.Verdict() == checkers.Unknown {
+	if broken, ok := errors.AsType[*checks.BrokenError](result.Err); ok && broken.Report.Verdict() == checkers.Unknown {
 		outcome.Unknown, outcome.Failure = broken.Error(), nil // what can't be decided is no failure
 	}
 	if task.Points {

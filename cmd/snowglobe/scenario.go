@@ -32,6 +32,17 @@ the name of a script in the library. To run them, use "snowglobe run".`,
 	return cmd
 }
 
+// withScripts calls run with the scripts that the arguments stand for.
+func withScripts(run func(*cobra.Command, []script.Script) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		scripts, err := scenarios.Find(args...)
+		if err != nil {
+			return failed(err)
+		}
+		return run(cmd, scripts)
+	}
+}
+
 func newScenarioNew() *cobra.Command {
 	return &cobra.Command{
 		Use:     "new FILE",
@@ -66,11 +77,7 @@ files in a script stay as they are.`,
 		Example: `  snowglobe scenario fmt race.txtar
   snowglobe scenario fmt --check testdata`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			scripts, err := scenarios.Find(args...)
-			if err != nil {
-				return failed(err)
-			}
+		RunE: withScripts(func(cmd *cobra.Command, scripts []script.Script) error {
 			changed := 0
 			for _, one := range scripts {
 				text := script.Format(one.Text())
@@ -90,7 +97,7 @@ files in a script stay as they are.`,
 				return verdict(fmt.Errorf("%d scripts are not in their standard form", changed))
 			}
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "change nothing, and fail if a script is not in the standard form")
 	return cmd
@@ -109,11 +116,7 @@ that no command names, and scripts without mutations that show that they can fai
 The default is the library.`,
 		Example: `  snowglobe scenario lint race.txtar
   snowglobe scenario lint --strict testdata`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			scripts, err := scenarios.Find(args...)
-			if err != nil {
-				return failed(err)
-			}
+		RunE: withScripts(func(cmd *cobra.Command, scripts []script.Script) error {
 			found := 0
 			for _, one := range scripts {
 				mistakes, remarks := scenarios.Lint(one)
@@ -132,7 +135,7 @@ The default is the library.`,
 				return verdict(fmt.Errorf("problems found: %d", found))
 			}
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&strict, "strict", false, "also fail on remarks, as for scripts of the library")
 	return cmd
@@ -143,18 +146,14 @@ func newScenarioList() *cobra.Command {
 		Use:     "list [SCRIPT...]",
 		Short:   "List scripts and what each shows; the default is the library",
 		Example: `  snowglobe scenario list`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			scripts, err := scenarios.Find(args...)
-			if err != nil {
-				return failed(err)
-			}
+		RunE: withScripts(func(cmd *cobra.Command, scripts []script.Script) error {
 			for _, one := range scripts {
 				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n    %s\n", one.Name, one.Title()); err != nil {
 					return failed(err)
 				}
 			}
 			return nil
-		},
+		}),
 	}
 }
 
@@ -165,18 +164,14 @@ func newScenarioDescribe() *cobra.Command {
 		Example:           `  snowglobe scenario describe crd-sync-signal`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeScripts,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			scripts, err := scenarios.Find(args...)
-			if err != nil {
-				return failed(err)
-			}
+		RunE: withScripts(func(cmd *cobra.Command, scripts []script.Script) error {
 			for _, one := range scripts {
 				if err := describeScript(cmd.OutOrStdout(), one); err != nil {
 					return failed(err)
 				}
 			}
 			return nil
-		},
+		}),
 	}
 }
 

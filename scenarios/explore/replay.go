@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -51,19 +52,12 @@ func summary(f *Failure) string {
 	return line
 }
 
+var noLetters = regexp.MustCompile("[^a-z]+")
+
 // slug is a name for the file of a failure.
 func slug(f *Failure) string {
-	var name strings.Builder
-	for _, r := range strings.ToLower(f.Cause) {
-		switch {
-		case r >= 'a' && r <= 'z':
-			name.WriteRune(r)
-		case name.Len() > 0 && !strings.HasSuffix(name.String(), "-"):
-			name.WriteByte('-')
-		}
-	}
 	const longest = 48
-	text := name.String()
+	text := strings.TrimLeft(noLetters.ReplaceAllString(strings.ToLower(f.Cause), "-"), "-")
 	text = strings.Trim(text[:min(len(text), longest)], "-")
 	return fmt.Sprintf("%s-%s-%08x", f.Kind, text, uint32(hash(string(f.Kind), f.Cause)))
 }

@@ -95,9 +95,6 @@ func (m Measure) timing() measure.Timing {
 func (r AllReport) WriteBenchmark(w *bytes.Buffer) {
 	r.Machine.WriteHeader(w)
 	for _, m := range r.Measures {
-		m.timing().WriteBenchmark(w, "All/"+benchmarkName(m.Name), r.Machine.GOMAXPROCS)
+		m.timing().WriteBenchmark(w, "All/"+strings.ReplaceAll(m.Name, " ", "-"), r.Machine.GOMAXPROCS)
 	}
 }
-
-// benchmarkName is a name without spaces.
-func benchmarkName(name string) string { return strings.ReplaceAll(name, " ", "-") }

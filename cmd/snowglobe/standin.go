@@ -17,12 +17,12 @@ import (
 	"snowglobe.test/cmd/snowglobe/etcdmain"
 )
 
-// standIn is another program, such as etcd. This program acts as it when it is started by its name.
-type standIn func(ctx context.Context, args []string, stdout, stderr io.Writer) error
-
 const apiServerName = "kube-apiserver"
 
-var standIns = map[string]standIn{apiServerName: playAPIServer, "etcd": etcdmain.Run}
+// standIns are other programs. This program acts as one of them when it is started by its name.
+var standIns = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) error{
+	apiServerName: playAPIServer, "etcd": etcdmain.Run,
+}
 
 // standInNames are all names by which this program is another.
 func standInNames() []string { return append(slices.Sorted(maps.Keys(standIns)), kubectlName) }

@@ -76,7 +76,7 @@ func (r *Run) Perform(folder string, commands []Command) Outcome {
 	r.commands = commands
 	err := r.perform(folder)
 	if err != nil {
-		r.log.fail(err)
+		fmt.Fprintln(&r.log, "FAIL:", err)
 	}
 	if !r.skipped {
 		r.tell()

@@ -25,9 +25,6 @@ func (t *transcript) phase(comment []string, keep bool) {
 	t.mark = t.text.Len()
 }
 
-// fail adds what failed.
-func (t *transcript) fail(err error) { fmt.Fprintln(&t.text, "FAIL:", err) }
-
 // end returns the transcript. Unless keep is set, only the comment of the last phase stays.
 func (t *transcript) end(keep bool) string {
 	if !keep {

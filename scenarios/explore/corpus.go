@@ -66,9 +66,6 @@ func (c *Corpus) kept() ([]Case, error) {
 
 const seedLine = "# seed "
 
-// keptText is a plan, below a comment with its seed.
-func keptText(c Case) string { return fmt.Sprintf("%s%d\n%s", seedLine, c.Seed, c.Plan) }
-
 func parseKept(file, text string) (Case, error) {
 	line, plan, _ := strings.Cut(text, "\n")
 	number, found := strings.CutPrefix(line, seedLine)
@@ -80,9 +77,9 @@ func parseKept(file, text string) (Case, error) {
 	return Case{Seed: seed, Plan: rules}, err
 }
 
-// keep writes a case that showed a new interleaving.
+// keep writes a case that showed a new interleaving: its plan, below a comment with its seed.
 func (c *Corpus) keep(one Case) error {
-	text := keptText(one)
+	text := fmt.Sprintf("%s%d\n%s", seedLine, one.Seed, one.Plan)
 	name := fmt.Sprintf("%016x.faults", hash(text))
 	return c.write(filepath.Join(keptFolder, name), []byte(text))
 }

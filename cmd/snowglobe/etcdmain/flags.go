@@ -19,36 +19,6 @@ import (
 	"go.uber.org/zap"
 )
 
-// honouredFlags do what they do with the original, as far as a client can see.
-var honouredFlags = []string{
-	"listen-client-urls", "listen-client-http-urls", "listen-metrics-urls", "advertise-client-urls", "initial-advertise-peer-urls", "name",
-	"quota-backend-bytes", "max-txn-ops", "max-request-bytes", "max-concurrent-streams", "watch-progress-notify-interval",
-	"grpc-keepalive-min-time", "grpc-keepalive-interval", "grpc-keepalive-timeout", "enable-grpc-gateway", "enable-pprof",
-	"auto-compaction-retention", "auto-compaction-mode",
-	"cert-file", "key-file", "client-cert-auth", "client-crl-file", "client-cert-allowed-hostname", "trusted-ca-file", "auto-tls",
-	"self-signed-cert-validity", "cipher-suites", "tls-min-version", "tls-max-version",
-	"logger", "log-outputs", "log-level", "log-format", "enable-log-rotation", "log-rotation-config-json", "version",
-}
-
-// harmlessFlags are about what an etcd in memory of one member does not have: disks, peers,
-// elections, users; or about what no client sees.
-var harmlessFlags = []string{
-	"data-dir", "wal-dir", "max-snapshots", "max-wals", "snapshot-count", "snapshot-catchup-entries", "unsafe-no-fsync", "memory-mlock",
-	"backend-bbolt-freelist-type", "backend-batch-interval", "backend-batch-limit", "bootstrap-defrag-threshold-megabytes",
-	"compaction-batch-limit", "compaction-sleep-interval", "corrupt-check-time", "compact-hash-check-time", "downgrade-check-time",
-	"listen-peer-urls", "heartbeat-interval", "election-timeout", "initial-election-tick-advance", "raft-read-timeout", "raft-write-timeout",
-	"initial-cluster", "initial-cluster-token", "strict-reconfig-check", "pre-vote", "force-new-cluster", "max-learners",
-	"discovery-dial-timeout", "discovery-request-timeout", "discovery-keepalive-time", "discovery-keepalive-timeout",
-	"discovery-insecure-transport", "discovery-insecure-skip-tls-verify", "discovery-cert", "discovery-key", "discovery-cacert",
-	"discovery-user", "discovery-password", "discovery-srv-name", "discovery-fallback",
-	"client-cert-file", "client-key-file", "peer-cert-file", "peer-key-file", "peer-client-cert-file", "peer-client-key-file",
-	"peer-client-cert-auth", "peer-trusted-ca-file", "peer-auto-tls", "peer-crl-file", "peer-cert-allowed-cn",
-	"peer-cert-allowed-hostname", "peer-skip-client-san-verification",
-	"bcrypt-cost", "auth-token-ttl", "socket-reuse-port", "socket-reuse-address", "metrics", "feature-gates",
-	"warning-apply-duration", "warning-unary-request-duration", "v2-deprecation",
-	"distributed-tracing-address", "distributed-tracing-service-name", "distributed-tracing-instance-id", "distributed-tracing-sampling-rate",
-}
-
 // ignoredFlags are the original's own leftovers, which it ignores.
 var ignoredFlags = []string{
 	"cluster-active-size", "cluster-remove-delay", "cluster-sync-interval", "config", "force", "max-result-buffer", "max-retry-attempts",

@@ -51,7 +51,8 @@ Those of level kubernetes are promises that an API server relies on, asked for a
 	flags.BoolVar(&opts.KeepHistory, "keep-history", false, "leave out the cases that compact, which other clients of the store would notice")
 	flags.StringVar((*string)(&opts.Level), "level", string(store.Kubernetes), "kubernetes, or etcd for that and more")
 	flags.DurationVar(&opts.Patience, "patience", 0, "how long to wait for what should come at once, like an event (default 10s)")
-	flags.Func("focus", "run only the cases whose ID or promise matches this `regexp`, or one of several", anyOf(&opts.Focus))
+	flags.Func("focus", "run only the cases whose ID or promise matches this `regexp`, or one of several",
+		anyOf(&opts.Focus))
 	flags.StringVar(&opts.JUnit, "junit", "", "write a JUnit report to this `file`")
 	flags.StringVarP(&opts.Output, "output", "o", reports.OutputText, "text or json")
 	return cmd

@@ -267,7 +267,8 @@ func (e Event) validate(w Watch) error {
 	case e.Object.Revision < 0:
 		return fmt.Errorf("an event of the watch of %s has a revision below 0", clean(w.URI))
 	case !slices.Contains([]string{eventAdded, eventModified, eventDeleted, eventBookmark, eventError}, e.Type):
-		return fmt.Errorf("an event of the watch of %s has the type %s, which no event has", clean(w.URI), strconv.Quote(clean(e.Type)))
+		return fmt.Errorf("an event of the watch of %s has the type %s, which no event has", clean(w.URI),
+			strconv.Quote(clean(e.Type)))
 	}
 	return nil
 }

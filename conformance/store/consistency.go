@@ -102,8 +102,7 @@ var consistencyCases = []Case{
 			var writing errgroup.Group
 			writing.Go(func() error {
 				defer ended.Store(true)
-				_, err := t.tryLoad(ctx, 4, 75)
-				return err
+				return errorOf(t.tryLoad(ctx, 4, 75))
 			})
 			last := int64(0)
 			for i := 0; !ended.Load(); i++ {

@@ -126,8 +126,7 @@ var etcdKVCases = []Case{
 		Source:  guarantees,
 		Test: func(ctx context.Context, t *T) {
 			t.Create(ctx, "a", "1")
-			_, err := t.Client.KV.Get(ctx, t.Key("a"), clientv3.WithSerializable())
-			t.Must(err, "get a, serializable")
+			t.Must(errorOf(t.Client.KV.Get(ctx, t.Key("a"), clientv3.WithSerializable())), "get a, serializable")
 		},
 	},
 	{

@@ -22,8 +22,7 @@ var etcdLeaseCases = []Case{
 				t.createWith(ctx, name, "1", kubernetes.PutOptions{LeaseID: lease})
 			}
 			watch := t.WatchAfter(ctx, t.Create(ctx, "kept", "1"))
-			_, err := t.Client.Revoke(ctx, lease)
-			t.Must(err, "revoke the lease of a and b")
+			t.Must(errorOf(t.Client.Revoke(ctx, lease)), "revoke the lease of a and b")
 			t.Expect(t.names(t.List(ctx, "", 0).Kvs)).To(gomega.Equal([]string{"kept"}), "the keys after that")
 			events := watch.Events(2)
 			t.Expect(events[0].Kv.ModRevision).To(gomega.Equal(events[1].Kv.ModRevision),
@@ -63,9 +62,8 @@ var etcdLeaseCases = []Case{
 		Source: leaseAPI, Failure: true,
 		Test: func(ctx context.Context, t *T) {
 			lease := t.Grant(ctx, longTTL)
-			_, err := t.Client.Revoke(ctx, lease)
-			t.Must(err, "revoke lease %d", lease)
-			_, err = t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("1"), 0,
+			t.Must(errorOf(t.Client.Revoke(ctx, lease)), "revoke lease %d", lease)
+			_, err := t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("1"), 0,
 				kubernetes.PutOptions{LeaseID: lease})
 			t.refused(err, rpctypes.ErrLeaseNotFound, "a write with a lease that was revoked")
 			if got, _ := t.Get(ctx, "a", 0); got != nil {

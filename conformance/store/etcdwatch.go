@@ -80,8 +80,7 @@ var etcdWatchCases = []Case{
 			for _, name := range numbered(5) {
 				all = append(all, clientv3.OpPut(t.Key(name), strings.Repeat(name, 60<<10)))
 			}
-			_, err := t.Client.Txn(ctx).Then(all...).Commit()
-			t.Must(err, "write 1.2 MB in one transaction")
+			t.Must(errorOf(t.Client.Txn(ctx).Then(all...).Commit()), "write 1.2 MB in one transaction")
 			events := t.WatchAfter(ctx, before, clientv3.WithFragment()).Events(5)
 			for i, name := range numbered(5) {
 				t.Expect(len(events[i].Kv.Value)).To(gomega.Equal(4*60<<10), "the length of the value of %s", name)

@@ -152,6 +152,5 @@ func (t *T) pages(ctx context.Context, limit int64, between func(page int)) ([]*
 
 // Compact compacts the history before a revision, as an API server does.
 func (t *T) Compact(ctx context.Context, revision int64) {
-	_, err := t.Client.Compact(ctx, revision)
-	t.Must(err, "compact at revision %d", revision)
+	t.Must(errorOf(t.Client.Compact(ctx, revision)), "compact at revision %d", revision)
 }

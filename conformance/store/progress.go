@@ -120,10 +120,7 @@ var progressCases = []Case{
 			loading, stop := context.WithCancel(ctx)
 			defer stop()
 			var elsewhere errgroup.Group
-			elsewhere.Go(func() error {
-				_, err := t.tryLoad(loading, 4, 100_000)
-				return err
-			})
+			elsewhere.Go(func() error { return errorOf(t.tryLoad(loading, 4, 100_000)) })
 			for i := range 50 {
 				want := fmt.Sprint(i)
 				revision = t.Update(ctx, "watched/a", want, revision)

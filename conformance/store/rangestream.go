@@ -51,10 +51,7 @@ var streamCases = []Case{
 		Test: func(ctx context.Context, t *T) {
 			t.Fill(ctx, numbered(200)...)
 			var loading errgroup.Group
-			loading.Go(func() error {
-				_, err := t.tryLoad(ctx, 4, 50)
-				return err
-			})
+			loading.Go(func() error { return errorOf(t.tryLoad(ctx, 4, 50)) })
 			var streams []*clientv3.GetResponse
 			for range 10 {
 				streams = append(streams, t.Stream(ctx))

@@ -56,6 +56,9 @@ func (t *T) Must(err error, format string, args ...any) {
 	}
 }
 
+// errorOf is the error of a request whose answer does not matter.
+func errorOf(_ any, err error) error { return err }
+
 // Key is a key of this case.
 func (t *T) Key(name string) string { return t.Prefix + name }
 

@@ -132,10 +132,7 @@ var txnCases = []Case{
 			watch := t.Watch(ctx, "a", clientv3.WithRev(t.Create(ctx, "before", "1")+1))
 			stop := make(chan struct{})
 			var loading errgroup.Group
-			loading.Go(func() error {
-				_, err := t.loadUntil(ctx, 6, 100_000, stop)
-				return err
-			})
+			loading.Go(func() error { return errorOf(t.loadUntil(ctx, 6, 100_000, stop)) })
 			for range 30 {
 				created := t.Create(ctx, "a", "1")
 				t.unchanged(ctx, "a", "1", created)

@@ -150,10 +150,8 @@ func (t *T) Shared(ctx context.Context, name string, opts ...envtest.Option) (*e
 func (t *T) Restarting(ctx context.Context, server *envtest.Server) (ready func()) {
 	done := make(chan error, 1)
 	go func() { done <- server.Restart(ctx) }()
-	t.Eventually(ctx, func() error {
-		_, err := t.Kube.Discovery().ServerVersion()
-		return err
-	}).Should(gomega.Succeed(), "the server does not accept requests")
+	t.Eventually(ctx, func() error { return ErrorOf(t.Kube.Discovery().ServerVersion()) }).
+		Should(gomega.Succeed(), "the server does not accept requests")
 	return func() { t.Must(<-done, "start the server again") }
 }
 

@@ -46,6 +46,9 @@ func List[L metav1.ListInterface](
 	return found
 }
 
+// ErrorOf is the error of a call whose result does not matter.
+func ErrorOf(_ any, err error) error { return err }
+
 // kindOf is the kind of an object of a Go type.
 func kindOf(object any) string { return reflect.TypeOf(object).Elem().Name() }
 

@@ -202,9 +202,7 @@ const probeName = "probe"
 
 // probe creates a ConfigMap as a dry run: webhooks are called, and nothing is stored.
 func (h *hooks) probe(ctx context.Context) error {
-	_, err := h.maps.Create(ctx, h.maps.Object(probeName, "first"),
-		suite.DryRun)
-	return err
+	return suite.ErrorOf(h.maps.Create(ctx, h.maps.Object(probeName, "first"), suite.DryRun))
 }
 
 // active waits until the server knows a webhook, which it learns from a watch of its own.

@@ -64,8 +64,7 @@ func terminatingNamespaceTakesNothingNew(ctx context.Context, t *suite.T) {
 	changed, err := maps.Merge(ctx, "held", `{"data":{"content":"second"}}`)
 	t.Must(err, "change what is there")
 	t.Expect(changed.Data).To(gomega.HaveKeyWithValue("content", "second"))
-	_, err = maps.Merge(ctx, "held", `{"metadata":{"finalizers":null}}`)
-	t.Must(err, "let go of what is there")
+	t.Must(suite.ErrorOf(maps.Merge(ctx, "held", `{"metadata":{"finalizers":null}}`)), "let go of what is there")
 	t.Expect(maps.Delete(ctx, "held", metav1.DeleteOptions{})).
 		To(gomega.Or(gomega.Succeed(), suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound)))
 }
@@ -115,15 +114,13 @@ func quotaRefusesWhatExceedsIt(ctx context.Context, t *suite.T) {
 		t.Expect(err).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonConflict), "it runs")
 	}
 	create := func(name string, opts metav1.CreateOptions) error {
-		_, err := leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}, opts)
-		return err
+		return suite.ErrorOf(leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}, opts))
 	}
 	// A server does not count what a quota limits before it knows the quota. It knows the quota, with
 	// its status, once it refuses a Secret, of which the quota allows none.
 	t.Eventually(ctx, func() error {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
-		_, err := t.Kube.CoreV1().Secrets(namespace).Create(ctx, secret, suite.DryRun)
-		return err
+		return suite.ErrorOf(t.Kube.CoreV1().Secrets(namespace).Create(ctx, secret, suite.DryRun))
 	}).Should(gomega.MatchError(gomega.ContainSubstring("exceeded quota: few, requested: count/secrets=1")),
 		"while the server learns of the quota")
 	t.Must(create("dry", suite.DryRun), "create a Lease as a dry run")

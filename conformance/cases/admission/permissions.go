@@ -55,8 +55,7 @@ func ownerReferencesNeedPermission(ctx context.Context, t *suite.T) {
 		object := maps.Object("owned", "first")
 		object.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name,
 			UID: owner.UID, BlockOwnerDeletion: &block}}
-		_, err := maps.Update(ctx, object, metav1.UpdateOptions{DryRun: suite.DryRun.DryRun})
-		return err
+		return suite.ErrorOf(maps.Update(ctx, object, metav1.UpdateOptions{DryRun: suite.DryRun.DryRun}))
 	}
 	beside.Eventually(ctx, func() error { return refer(finalizer, true) }).
 		Should(gomega.Succeed(), "while the server learns of the roles")
@@ -76,10 +75,9 @@ func externalIPsCanBeDenied(ctx context.Context, t *suite.T) {
 	beside := strict(ctx, t)
 	services := beside.Kube.CoreV1().Services(beside.Namespace(ctx))
 	service := suite.Service("a")
-	_, err := services.Create(ctx, service, suite.DryRun)
-	t.Must(err, "create a Service")
+	t.Must(suite.ErrorOf(services.Create(ctx, service, suite.DryRun)), "create a Service")
 	service.Spec.ExternalIPs = []string{"192.0.2.1"}
-	_, err = services.Create(ctx, service, suite.DryRun)
+	_, err := services.Create(ctx, service, suite.DryRun)
 	t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
 	t.Expect(err).To(gomega.MatchError(`services "a" is forbidden: Use of external IPs is denied by admission control`))
 }

@@ -111,8 +111,7 @@ func (p *pods) labels(ctx context.Context, labels map[string]string) error {
 	for name, value := range labels {
 		namespace.Labels["pod-security.kubernetes.io/"+name] = value
 	}
-	_, err := namespaces.Update(ctx, namespace, metav1.UpdateOptions{})
-	return err
+	return suite.ErrorOf(namespaces.Update(ctx, namespace, metav1.UpdateOptions{}))
 }
 
 func privileged(pod *corev1.Pod) {

@@ -116,8 +116,7 @@ func unreachableWebhookFailsOrIsIgnored(ctx context.Context, t *suite.T) {
 		h.validating("there"))
 	h.active(ctx, "there")
 	h.failing(ctx, "closed", "gone", "failed to call webhook")
-	_, err := h.make(ctx, "open")
-	h.Must(err, "create open")
+	h.maps.Make(ctx, "open")
 	h.Expect(h.asked("open")).To(gomega.Equal([]string{"there"}))
 }
 
@@ -148,8 +147,7 @@ func slowWebhookIsCutOff(ctx context.Context, t *suite.T) {
 	took := time.Since(began)
 	h.Expect(took).To(gomega.And(gomega.BeNumerically(">=", 2*time.Second), gomega.BeNumerically("<", 20*time.Second)),
 		"the time until the answer")
-	_, err := h.make(ctx, "open")
-	h.Must(err, "create open")
+	h.maps.Make(ctx, "open")
 	h.Expect(h.asked("open")).To(gomega.ConsistOf("loose", "there"))
 }
 
@@ -187,8 +185,7 @@ func webhookAnswerIsChecked(ctx context.Context, t *suite.T) {
 	}
 	h.failing(ctx, "untyped", "mutate", "received invalid webhook response: webhook returned response.patch but not "+
 		"response.patchType")
-	_, err := h.make(ctx, "fine")
-	h.Must(err, "create fine")
+	h.maps.Make(ctx, "fine")
 }
 
 func ignoredFailureIsNoDenial(ctx context.Context, t *suite.T) {
@@ -202,8 +199,7 @@ func ignoredFailureIsNoDenial(ctx context.Context, t *suite.T) {
 	h.validate(ctx, h.validating("no", ignoring), h.validating("yes"))
 	h.ExpectStatus(h.post(ctx, "denied"), http.StatusForbidden, "")
 	h.absent(ctx, "denied")
-	_, err := h.make(ctx, "allowed")
-	h.Must(err, "create allowed")
+	h.maps.Make(ctx, "allowed")
 	h.Expect(h.asked("allowed")).To(gomega.ConsistOf("no", "yes"))
 }
 

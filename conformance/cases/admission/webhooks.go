@@ -127,8 +127,7 @@ func mutatingWebhooksRunInOrder(ctx context.Context, t *suite.T) {
 	h.mutate(ctx, "b") // which fails until there is a
 	h.mutate(ctx, "a")
 
-	made, err := h.make(ctx, "one")
-	h.Must(err, "create")
+	made := h.maps.Make(ctx, "one")
 	want := map[string]string{"content": "by a", "b": "too"}
 	h.Expect(h.asked("one")).To(gomega.Equal([]string{"a", "b", "result"}))
 	h.Expect(made.Data).To(gomega.Equal(want))
@@ -153,11 +152,9 @@ func webhookIsReinvokedIfNeeded(ctx context.Context, t *suite.T) {
 	h.mutate(ctx, "b", policy(registrationv1.NeverReinvocationPolicy))
 	h.mutate(ctx, "c", policy(registrationv1.NeverReinvocationPolicy))
 
-	_, err := h.make(ctx, "calm")
-	h.Must(err, "create calm")
+	h.maps.Make(ctx, "calm")
 	h.Expect(h.asked("calm")).To(gomega.Equal([]string{"a", "b", "c"}), "nothing changed")
-	_, err = h.make(ctx, "stormy")
-	h.Must(err, "create stormy")
+	h.maps.Make(ctx, "stormy")
 	h.Expect(h.asked("stormy")).To(gomega.Equal([]string{"a", "b", "c", "a"}), "c changed the object")
 	h.Expect(h.content(h.about("stormy")[3].request.Object)).To(gomega.Equal("by c"), "what a sees then")
 }
@@ -186,8 +183,7 @@ func matchConditionsChooseRequests(ctx context.Context, t *suite.T) {
 		"heard":  {"loose", "loud", "strict"},
 		"broken": {"loud", "strict"},
 	} {
-		_, err := h.make(ctx, name)
-		h.Must(err, "create %s", name)
+		h.maps.Make(ctx, name)
 		h.Expect(h.asked(name)).To(gomega.ConsistOf(hooks), "webhooks for %s", name)
 	}
 	_, err := h.make(ctx, "worse")
@@ -279,8 +275,7 @@ func dryRunIsToldToWebhooks(ctx context.Context, t *suite.T) {
 
 	h.validate(ctx, h.validating("dry", effect(registrationv1.SideEffectClassNoneOnDryRun)))
 	h.Must(h.probe(ctx), "dry run")
-	_, err = h.make(ctx, "real")
-	h.Must(err, "create")
+	h.maps.Make(ctx, "real")
 	h.absent(ctx, probeName)
 	for _, c := range h.about(probeName) {
 		h.Expect(c.request.DryRun).To(gomega.HaveValue(gomega.BeTrue()), "a dry run")

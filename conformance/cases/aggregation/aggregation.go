@@ -145,8 +145,7 @@ func (b *backend) widget(name, color string) *unstructured.Unstructured {
 
 // put changes an object behind the aggregator's back.
 func (b *backend) put(name, color string) {
-	_, err := b.Put(b.widget(name, color))
-	b.T.Must(err, "put Widget %s", name)
+	b.T.Must(suite.ErrorOf(b.Put(b.widget(name, color))), "put Widget %s", name)
 }
 
 // last returns the newest request for Widgets, which the aggregator does not make by itself.

@@ -142,8 +142,7 @@ func admissionAnnotates(ctx context.Context, t *suite.T) {
 func (a *auditor) dry(ctx context.Context, maps *suite.ConfigMaps) error {
 	object := maps.Object("a", "first")
 	object.Data["size"] = "7"
-	_, err := maps.Create(ctx, object, suite.DryRun)
-	return err
+	return suite.ErrorOf(maps.Create(ctx, object, suite.DryRun))
 }
 
 // policy makes one that is violated by every ConfigMap with a size, and only tells of it.

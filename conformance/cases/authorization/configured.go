@@ -3,6 +3,7 @@ package authorization
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 
 	"github.com/onsi/gomega"
@@ -83,13 +84,9 @@ func (a *authorizers) serve(name string) (*webhook.SubjectAccessReview, entry) {
 
 // with is an entry with other settings of its webhook.
 func with(of entry, settings object) entry {
-	changed := entry{"type": of["type"], "name": of["name"]}
-	merged := object{}
-	for _, some := range []object{of["webhook"].(object), settings} {
-		for name, value := range some {
-			merged[name] = value
-		}
-	}
+	merged := maps.Clone(of["webhook"].(object))
+	maps.Copy(merged, settings)
+	changed := maps.Clone(of)
 	changed["webhook"] = merged
 	return changed
 }

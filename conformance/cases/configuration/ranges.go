@@ -71,10 +71,8 @@ func clusterIPsComeFromTheRange(ctx context.Context, beside *suite.T) {
 	// It is among the first 16, which no Service gets that asks for none, as other cases' do meanwhile.
 	own := t.MakeService(ctx, "own", suite.ClusterIP("10.9.0.10"))
 	t.Must(t.Kube.CoreV1().Services(own.Namespace).Delete(ctx, "own", metav1.DeleteOptions{}), "delete Service own")
-	t.Eventually(ctx, func() error {
-		_, err := t.TryService(ctx, "next", suite.ClusterIP("10.9.0.10"))
-		return err
-	}).Should(gomega.Succeed(), "a cluster IP that was given back is not free")
+	t.Eventually(ctx, func() error { return suite.ErrorOf(t.TryService(ctx, "next", suite.ClusterIP("10.9.0.10"))) }).
+		Should(gomega.Succeed(), "a cluster IP that was given back is not free")
 }
 
 func clusterIPOutside(ctx context.Context, beside *suite.T) {

@@ -214,8 +214,7 @@ func scaleIsASubresource(ctx context.Context, t *suite.T) {
 	}))
 	one := w.Make(ctx, "one", suite.At(int64(3), "spec", "size"))
 	t.Set(one, suite.At(map[string]any{"size": int64(2), "selector": "a=b"}, "status"))
-	_, err := w.UpdateStatus(ctx, one, metav1.UpdateOptions{})
-	t.Must(err, "write status")
+	t.Must(suite.ErrorOf(w.UpdateStatus(ctx, one, metav1.UpdateOptions{})), "write status")
 
 	scale, err := w.Get(ctx, "one", metav1.GetOptions{}, "scale")
 	t.Expect(err).NotTo(gomega.HaveOccurred())
@@ -269,10 +268,8 @@ func selectableFieldsSelect(ctx context.Context, t *suite.T) {
 
 // gone waits until a definition does not exist any more.
 func gone(ctx context.Context, t *suite.T, definition *suite.CRD) {
-	t.Eventually(ctx, func() error {
-		_, err := t.CRDs.Get(ctx, definition.Name, metav1.GetOptions{})
-		return err
-	}).Should(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "CRD %s still exists", definition.Name)
+	t.Eventually(ctx, func() error { return suite.ErrorOf(t.CRDs.Get(ctx, definition.Name, metav1.GetOptions{})) }).
+		Should(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "CRD %s still exists", definition.Name)
 }
 
 func deletingACRDDeletesItsObjects(ctx context.Context, t *suite.T) {
@@ -297,14 +294,11 @@ func terminatingCRDWaitsForItsObjects(ctx context.Context, t *suite.T) {
 	seen := t.CRDWith(ctx, w.CRD, apiextensionsv1.Terminating, apiextensionsv1.ConditionTrue)
 	t.Expect(seen.DeletionTimestamp).NotTo(gomega.BeNil())
 	t.Expect(seen.Finalizers).To(gomega.ContainElement(apiextensionsv1.CustomResourceCleanupFinalizer))
-	t.Eventually(ctx, func() error {
-		_, err := w.Probe(ctx)
-		return err
-	}).Should(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden),
-		"a terminating CRD admits new objects")
+	t.Eventually(ctx, func() error { return suite.ErrorOf(w.Probe(ctx)) }).
+		Should(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden),
+			"a terminating CRD admits new objects")
 	t.Eventually(ctx, func() *metav1.Time { return w.Read(ctx, "held").GetDeletionTimestamp() }).
 		ShouldNot(gomega.BeNil())
-	_, err := w.Merge(ctx, "held", `{"metadata":{"finalizers":null}}`)
-	t.Must(err, "release the held Widget")
+	t.Must(suite.ErrorOf(w.Merge(ctx, "held", `{"metadata":{"finalizers":null}}`)), "release the held Widget")
 	gone(ctx, t, w.CRD)
 }

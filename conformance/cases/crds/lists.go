@@ -190,8 +190,7 @@ func unchangedItemsAreTolerated(ctx context.Context, t *suite.T) {
 		return apierrors.IsInvalid(err)
 	})
 	merge := func(patch string) error {
-		_, err := w.Merge(ctx, "old", patch)
-		return err
+		return suite.ErrorOf(w.Merge(ctx, "old", patch))
 	}
 	t.Expect(merge(`{"spec":{"color":"red"}}`)).To(gomega.Succeed(), "neither list was changed")
 	t.Expect(merge(`{"spec":{"keyed":[{"name":"b","size":2},{"name":"a","size":100}]}}`)).

@@ -75,8 +75,7 @@ func storedVersionCantGo(ctx context.Context, t *suite.T) {
 		change func(*suite.CRD)) error {
 		definition := suite.Get(ctx, t, t.CRDs.Get, w.CRD.Name)
 		change(definition)
-		_, err := write(ctx, definition, metav1.UpdateOptions{})
-		return err
+		return suite.ErrorOf(write(ctx, definition, metav1.UpdateOptions{}))
 	}
 	onlyV1 := func(definition *suite.CRD) {
 		definition.Spec.Versions = []suite.CRDVersion{suite.WidgetVersion("v1", true)}
@@ -147,8 +146,7 @@ func selectableFieldsSelectWatches(ctx context.Context, t *suite.T) {
 	events := t.Watch(ctx, w.Watch, red)
 	for _, patch := range []string{`{"spec":{"size":3}}`, `{"spec":{"color":"red"}}`, `{"spec":{"size":4}}`,
 		`{"spec":{"color":"blue"}}`} {
-		_, err := w.Merge(ctx, "one", patch)
-		t.Must(err, "change Widget one")
+		t.Must(suite.ErrorOf(w.Merge(ctx, "one", patch)), "change Widget one")
 	}
 	t.Expect(suite.Brief(events.Take(ctx, 3))).To(gomega.Equal([]string{"ADDED one", "MODIFIED one", "DELETED one"}))
 	numbered, err := w.List(ctx, metav1.ListOptions{FieldSelector: "spec.size=2,spec.color!=blue"})

@@ -204,10 +204,8 @@ func customGroupHasAnAPIService(ctx context.Context, t *suite.T) {
 	t.Expect(service.GetLabels()).To(gomega.HaveKeyWithValue(automanaged, "true"))
 	t.Expect(suite.Value(service, "spec", "service")).To(gomega.BeNil())
 	w.RemoveCRD(ctx)
-	t.Eventually(ctx, func() error {
-		_, err := apiServices(t).Get(ctx, name, metav1.GetOptions{})
-		return err
-	}).Should(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "APIService %s outlives its CRD", name)
+	t.Eventually(ctx, func() error { return suite.ErrorOf(apiServices(t).Get(ctx, name, metav1.GetOptions{})) }).
+		Should(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "APIService %s outlives its CRD", name)
 }
 
 func deletedAPIServiceComesBack(ctx context.Context, t *suite.T) {

@@ -126,8 +126,7 @@ func laggingInformer(ctx context.Context, beside *suite.T) {
 	frozen, err := cp.Faults().Gate("watch/rolebindings.rbac.authorization.k8s.io caller=system:apiserver")
 	t.Must(err, "hold the informer's events")
 	user := grant(ctx, t, "list")
-	_, err = frozen.Await(ctx, 1)
-	t.Must(err, "the informer's event is not held")
+	t.Must(suite.ErrorOf(frozen.Await(ctx, 1)), "the informer's event is not held")
 	suite.Get(ctx, t, t.Kube.RbacV1().RoleBindings(t.Namespace(ctx)).Get, "reader")
 	user.Answered(ctx, user.path, http.StatusForbidden)
 	frozen.Open()
@@ -138,8 +137,7 @@ const bindingInformer = "informer/rolebindings.rbac.authorization.k8s.io verb=wa
 
 // inject adds a rule.
 func inject(t *suite.T, cp *envtest.ControlPlane, rule string) {
-	_, err := cp.Faults().Inject(rule)
-	t.Must(err, "%s", rule)
+	t.Must(suite.ErrorOf(cp.Faults().Inject(rule)), "%s", rule)
 }
 
 func lostWatch(ctx context.Context, beside *suite.T) {
@@ -183,8 +181,7 @@ func quotaIsKnown(ctx context.Context, t *suite.T) {
 	suite.Update(ctx, t, quotas.UpdateStatus, quota)
 	probe := func() error {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
-		_, err := t.Kube.CoreV1().Secrets(maps.Namespace).Create(ctx, secret, suite.DryRun)
-		return err
+		return suite.ErrorOf(t.Kube.CoreV1().Secrets(maps.Namespace).Create(ctx, secret, suite.DryRun))
 	}
 	t.Eventually(ctx, probe).Should(gomega.And(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden),
 		gomega.MatchError(gomega.ContainSubstring("exceeded quota: none, requested: count/secrets=1, used: "+

@@ -134,12 +134,9 @@ func startingCacheIs429(ctx context.Context, t *suite.T) {
 	defer gate.Open()
 	created := suite.Create(ctx, t, other.CRDs.Create, definition)
 	w := other.WidgetsOf(created, "v1")
-	t.Eventually(ctx, func() error {
-		_, err := w.TryMake(ctx, "one")
-		return err
-	}).Should(gomega.Succeed(), "a write needs no cache")
-	_, err = gate.Await(ctx, 1)
-	t.Must(err, "wait until the cache is held")
+	t.Eventually(ctx, func() error { return suite.ErrorOf(w.TryMake(ctx, "one")) }).
+		Should(gomega.Succeed(), "a write needs no cache")
+	t.Must(suite.ErrorOf(gate.Await(ctx, 1)), "wait until the cache is held")
 	for _, query := range []string{"", "?resourceVersion=0", "?labelSelector=a%3Db&limit=1",
 		"?watch=1&timeoutSeconds=1"} {
 		got := other.Get(ctx, w.Path+query)

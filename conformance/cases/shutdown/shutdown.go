@@ -94,8 +94,7 @@ func gate(t *suite.T, cp *envtest.ControlPlane, match string) *fault.Gate {
 
 // await waits until one operation waits at a gate.
 func await(ctx context.Context, t *suite.T, held *fault.Gate) {
-	_, err := held.Await(ctx, 1)
-	t.Must(err, "nothing came to the gate")
+	t.Must(suite.ErrorOf(held.Await(ctx, 1)), "nothing came to the gate")
 }
 
 func readyzFailsFirst(ctx context.Context, beside *suite.T) {

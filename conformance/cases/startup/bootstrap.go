@@ -91,10 +91,8 @@ func clusterIPHasAnAddress(ctx context.Context, beside *suite.T) {
 		gomega.HaveField("Namespace", service.Namespace), gomega.HaveField("Name", "one")))
 	t.Expect(before.Labels).To(gomega.HaveKeyWithValue("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io"))
 	t.Must(t.Kube.CoreV1().Services(service.Namespace).Delete(ctx, "one", metav1.DeleteOptions{}), "delete Service one")
-	t.Eventually(ctx, func() error {
-		_, err := addresses.Get(ctx, before.Name, metav1.GetOptions{})
-		return err
-	}).Should(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "the IPAddress outlives its Service")
+	t.Eventually(ctx, func() error { return suite.ErrorOf(addresses.Get(ctx, before.Name, metav1.GetOptions{})) }).
+		Should(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "the IPAddress outlives its Service")
 }
 
 func defaultRolesAreReconciled(ctx context.Context, beside *suite.T) {

@@ -128,8 +128,7 @@ func lose(ctx context.Context, t *suite.T, whole *networkingv1.IPAddress, change
 		}
 		changed := whole.DeepCopy()
 		change(changed)
-		_, err := addresses.Create(ctx, changed, metav1.CreateOptions{})
-		return err
+		return suite.ErrorOf(addresses.Create(ctx, changed, metav1.CreateOptions{}))
 	}).Should(gomega.Succeed(), "lose IPAddress %s", whole.Name)
 }
 
@@ -223,11 +222,9 @@ func clusterIPWithoutARange(ctx context.Context, beside *suite.T) {
 		Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.77.0.0/28"}}})
 	more.Status.Conditions = []metav1.Condition{{Type: networkingv1.ServiceCIDRConditionReady,
 		Status: metav1.ConditionTrue, Reason: "Case", LastTransitionTime: metav1.Now()}}
-	_, err := ranges.UpdateStatus(ctx, more, metav1.UpdateOptions{})
-	t.Must(err, "make ServiceCIDR more ready")
+	t.Must(suite.ErrorOf(ranges.UpdateStatus(ctx, more, metav1.UpdateOptions{})), "make ServiceCIDR more ready")
 	create := func(name, ip string) error {
-		_, err := t.TryService(ctx, name, suite.ClusterIP(ip))
-		return err
+		return suite.ErrorOf(t.TryService(ctx, name, suite.ClusterIP(ip)))
 	}
 	t.Eventually(ctx, func() error { return create("more", "10.77.0.5") }).
 		Should(gomega.Succeed(), "a cluster IP of the ServiceCIDR more")

@@ -52,16 +52,14 @@ func broken(ctx context.Context, t *suite.T) (*envtest.ControlPlane, *suite.T, s
 	t.Must(err, "reach the store")
 	defer func() { _ = client.Close() }()
 	key := brokenKey(namespace)
-	_, err = client.KV.Put(ctx, key, "this is no object")
-	t.Must(err, "break what is stored at %s", key)
+	t.Must(suite.ErrorOf(client.KV.Put(ctx, key, "this is no object")), "break what is stored at %s", key)
 	t.Cleanup(func(ctx context.Context) error {
 		client, err := cp.Store().Client()
 		if err != nil {
 			return err
 		}
 		defer func() { _ = client.Close() }()
-		_, err = client.KV.Delete(ctx, key)
-		return err
+		return suite.ErrorOf(client.KV.Delete(ctx, key))
 	})
 	return cp, other, "/apis/apps/v1/namespaces/" + namespace + "/controllerrevisions"
 }

@@ -251,8 +251,7 @@ func finalizedDeletionIsTwoEvents(ctx context.Context, t *suite.T) {
 	marked := events.NextConfigMap(ctx, watch.Modified)
 	t.Expect(marked.Name).To(gomega.Equal("held"))
 	t.Expect(marked.DeletionTimestamp).NotTo(gomega.BeNil())
-	_, err := cms.Merge(ctx, "held", `{"metadata":{"finalizers":null}}`)
-	t.Must(err, "release ConfigMap held")
+	t.Must(suite.ErrorOf(cms.Merge(ctx, "held", `{"metadata":{"finalizers":null}}`)), "release ConfigMap held")
 	t.Expect(suite.Brief(events.Take(ctx, 1))).To(gomega.Equal([]string{"DELETED held"}))
 }
 

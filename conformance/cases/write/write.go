@@ -283,8 +283,7 @@ func applyRemovesWhatItNoLongerNames(ctx context.Context, t *suite.T) {
 func immutableMeansImmutable(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "a")
-	_, err := cms.Merge(ctx, "a", `{"immutable":true}`)
-	t.Must(err, "make ConfigMap a immutable")
+	t.Must(suite.ErrorOf(cms.Merge(ctx, "a", `{"immutable":true}`)), "make ConfigMap a immutable")
 	for patch, field := range map[string]string{`{"data":{"content":"second"}}`: "data",
 		`{"immutable":false}`: "immutable"} {
 		_, err := cms.Merge(ctx, "a", patch)

@@ -121,44 +121,51 @@ func credentials(config *rest.Config) session.Credentials {
 
 // AddUser makes credentials of a user.
 func (c *controlPlane) AddUser(of *session.User, made *session.Credentials) error {
-	cp, err := c.get()
-	if err != nil {
-		return err
-	}
-	*made = credentials(cp.Config(envtest.User(of.Name, of.Groups...), envtest.Remote()))
-	return nil
+	return c.with(func(cp *envtest.ControlPlane) error {
+		*made = credentials(cp.Config(envtest.User(of.Name, of.Groups...), envtest.Remote()))
+		return nil
+	})
 }
 
 // Stop gives the control plane back.
 func (c *controlPlane) Stop(*session.None, *session.None) error { return c.giveBack(c.ctx) }
 
-// keep remembers a rule, a gate or a snapshot, and returns its ID.
-func (c *controlPlane) keep(something any) session.ID {
+// keep remembers a rule, a gate or a snapshot that was made without an error, and gives it an ID.
+func (c *controlPlane) keep(id *session.ID, something any, err error) error {
+	if err != nil {
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.kept = append(c.kept, something)
-	return session.ID(len(c.kept))
+	*id = session.ID(len(c.kept))
+	return nil
 }
 
-// find returns what has an ID, if it is what is asked for.
-func find[T any](c *controlPlane, id session.ID) (found T, err error) {
+// find calls use with what has an ID, if it is what is asked for.
+func find[T any](c *controlPlane, id session.ID, use func(T) error) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	var kept any
 	if id > 0 && int(id) <= len(c.kept) {
-		if found, ok := c.kept[id-1].(T); ok {
-			return found, nil
-		}
+		kept = c.kept[id-1]
 	}
-	return found, fmt.Errorf("%d is nothing of this control plane that can do that", id)
+	c.mu.Unlock()
+	found, ok := kept.(T)
+	if !ok {
+		return fmt.Errorf("%d is nothing of this control plane that can do that", id)
+	}
+	return use(found)
 }
 
-func (c *controlPlane) get() (*envtest.ControlPlane, error) {
+// with calls use with the control plane, if there is one.
+func (c *controlPlane) with(use func(*envtest.ControlPlane) error) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.running == nil {
-		return nil, errNotStarted
+	running := c.running
+	c.mu.Unlock()
+	if running == nil {
+		return errNotStarted
 	}
-	return c.running, nil
+	return use(running)
 }
 
 // giveBack lets the next test have the control plane, or stops it.

@@ -6,7 +6,7 @@ import (
 	"snowglobe.test/envtest/session"
 )
 
-// alter returns the control plane like get, and marks it as altered: no other test will get it.
+// alter returns the control plane, and marks it as altered: no other test will get it.
 func (c *controlPlane) alter() (*envtest.ControlPlane, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -24,11 +24,7 @@ func (c *controlPlane) Inject(text *string, id *session.ID) error {
 		return err
 	}
 	entry, err := cp.Faults().Inject(*text)
-	if err != nil {
-		return err
-	}
-	*id = c.keep(entry)
-	return nil
+	return c.keep(id, entry, err)
 }
 
 // Gate returns the gate at which matching operations wait, and adds its rule if there is none.
@@ -38,52 +34,40 @@ func (c *controlPlane) Gate(match *string, id *session.ID) error {
 		return err
 	}
 	gate, err := cp.Faults().Gate(*match)
-	if err != nil {
-		return err
-	}
-	*id = c.keep(gate)
-	return nil
+	return c.keep(id, gate, err)
 }
 
 // Fired is how often a rule has fired.
 func (c *controlPlane) Fired(id *session.ID, times *int) error {
-	entry, err := find[*fault.Entry](c, *id)
-	if err != nil {
-		return err
-	}
-	*times = entry.Fired()
-	return nil
+	return find(c, *id, func(entry *fault.Entry) error {
+		*times = entry.Fired()
+		return nil
+	})
 }
 
 // Remove ends a rule, or that of a gate.
 func (c *controlPlane) Remove(id *session.ID, _ *session.None) error {
-	rule, err := find[interface{ Remove() }](c, *id)
-	if err != nil {
-		return err
-	}
-	rule.Remove()
-	return nil
+	return find(c, *id, func(rule interface{ Remove() }) error {
+		rule.Remove()
+		return nil
+	})
 }
 
 // Await answers once enough operations wait at a gate.
 func (c *controlPlane) Await(awaited *session.Awaited, waiting *[]string) error {
-	gate, err := find[*fault.Gate](c, awaited.Gate)
-	if err != nil {
+	return find(c, awaited.Gate, func(gate *fault.Gate) error {
+		operations, err := gate.Await(c.ctx, awaited.N)
+		*waiting = texts(operations)
 		return err
-	}
-	operations, err := gate.Await(c.ctx, awaited.N)
-	*waiting = texts(operations)
-	return err
+	})
 }
 
 // Open lets go what waits at a gate.
 func (c *controlPlane) Open(id *session.ID, _ *session.None) error {
-	gate, err := find[*fault.Gate](c, *id)
-	if err != nil {
-		return err
-	}
-	gate.Open()
-	return nil
+	return find(c, *id, func(gate *fault.Gate) error {
+		gate.Open()
+		return nil
+	})
 }
 
 func texts(operations []fault.Operation) []string {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,9 +85,9 @@ func (p *pool) take(ctx context.Context, test, kind string, opts []envtest.Optio
 func (p *pool) takeIdle(kind string) *envtest.ControlPlane {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := len(p.idle) - 1; i >= 0; i-- {
-		if entry := p.idle[i]; entry.kind == kind && entry.cp.Err() == nil {
-			p.idle = append(p.idle[:i], p.idle[i+1:]...)
+	for i, entry := range slices.Backward(p.idle) {
+		if entry.kind == kind && entry.cp.Err() == nil {
+			p.idle = slices.Delete(p.idle, i, i+1)
 			return entry.cp
 		}
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,10 +110,7 @@ type execution[T any] struct {
 }
 
 func newRun[T any](source string, reporter Reporter, opts []Option) *execution[T] {
-	if reporter == nil {
-		reporter = silent{}
-	}
-	e := &execution[T]{options: options{parallel: 1, notices: io.Discard}, reporter: reporter}
+	e := &execution[T]{options: options{parallel: 1, notices: io.Discard}, reporter: cmp.Or[Reporter](reporter, silent{})}
 	for _, opt := range opts {
 		opt(&e.options)
 	}

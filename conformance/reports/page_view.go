@@ -156,18 +156,14 @@ func (p *pageView) system(id, name string, cases []engine.Info, results map[stri
 
 func newCellView(n map[engine.State]int) cellView {
 	judged := n[engine.Passed] + n[engine.Failed]
-	cell := cellView{Counts: countViews(n), Judged: judged > 0, Text: fmt.Sprintf("%d of %d", n[engine.Passed], judged)}
-	if judged == 0 {
-		cell.Text = cmp.Or(firstWords(cell.Counts), "no case")
+	cell := cellView{Counts: countViews(n), Judged: judged > 0, Text: "no case"}
+	switch {
+	case cell.Judged:
+		cell.Text = fmt.Sprintf("%d of %d", n[engine.Passed], judged)
+	case len(cell.Counts) > 0:
+		cell.Text = cell.Counts[0].Words
 	}
 	return cell
-}
-
-func firstWords(counts []countView) string {
-	if len(counts) == 0 {
-		return ""
-	}
-	return counts[0].Words
 }
 
 // countViews returns the states that occur, with their counts.
@@ -198,10 +194,7 @@ func newTargetView(r engine.Report) targetView {
 	if r.VirtualTime {
 		clock, view.Name = "virtual time", view.Name+", virtual time"
 	}
-	took := r.Took.Round(time.Second)
-	if took == 0 {
-		took = r.Took.Round(time.Millisecond)
-	}
+	took := cmp.Or(r.Took.Round(time.Second), r.Took.Round(time.Millisecond))
 	for _, fact := range []string{r.Release, r.Date.Format(time.DateOnly), took.String() + " of " + clock} {
 		if fact != "" {
 			view.Facts = append(view.Facts, fact)

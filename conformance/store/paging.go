@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -135,9 +136,7 @@ func (t *T) pages(ctx context.Context, limit int64, between func(page int)) ([]*
 		got, err := t.Client.Kubernetes.List(ctx, t.Prefix, opts)
 		t.Must(err, "list page %d of %d keys", page, limit)
 		all = append(all, got.Kvs...)
-		if opts.Revision == 0 {
-			opts.Revision = got.Revision
-		}
+		opts.Revision = cmp.Or(opts.Revision, got.Revision)
 		if len(got.Kvs) == 0 || int64(len(got.Kvs)) == got.Count {
 			return all, opts.Revision
 		}

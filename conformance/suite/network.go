@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -36,10 +37,7 @@ func (n *Network) Option() envtest.Option { return envtest.WithDialer(n.Dial) }
 func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 	host, _, _ := net.SplitHostPort(address) // the path of a socket has none
 	n.mu.Lock()
-	listener := n.listeners[address]
-	if listener == nil {
-		listener = n.listeners[host]
-	}
+	listener := cmp.Or(n.listeners[address], n.listeners[host])
 	n.mu.Unlock()
 	if listener == nil {
 		return nil, fmt.Errorf("no server is at %s", address)

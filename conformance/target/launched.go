@@ -40,8 +40,7 @@ func Memory() ControlPlane { return ControlPlane{Name: "memory"} }
 // Embedded is a control plane on an etcd in this process.
 func Embedded(cfg embedded.Config) ControlPlane {
 	return ControlPlane{Name: "embedded etcd", NewStore: func() (storage.Backend, error) {
-		return embedded.New(cfg),
-			nil
+		return embedded.New(cfg), nil
 	}}
 }
 

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -66,9 +67,7 @@ func (h *hooks) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		<-req.Context().Done()
 		return
 	}
-	if said.UID == "" {
-		said.UID = asked.Request.UID
-	}
+	said.UID = cmp.Or(said.UID, asked.Request.UID)
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(admissionv1.AdmissionReview{TypeMeta: asked.TypeMeta, Response: said})
 }

@@ -17,7 +17,9 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 	aggregatorclient "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset/typed/apiregistration/v1"
+	"k8s.io/utils/ptr"
 
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/fakes/aggregated"
@@ -102,12 +104,8 @@ func (b *backend) available(ctx context.Context, version string) string {
 
 func (b *backend) condition(ctx context.Context, version string) apiregistrationv1.APIServiceCondition {
 	service := suite.Get(ctx, b.T, b.APIServices.Get, b.name(version))
-	for _, condition := range service.Status.Conditions {
-		if condition.Type == apiregistrationv1.Available {
-			return condition
-		}
-	}
-	return apiregistrationv1.APIServiceCondition{}
+	found := helper.GetAPIServiceConditionByType(service, apiregistrationv1.Available)
+	return ptr.Deref(found, apiregistrationv1.APIServiceCondition{})
 }
 
 // until waits until the Available condition has a status and a reason.

@@ -1,6 +1,7 @@
 package authentication
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"time"
@@ -41,11 +42,8 @@ func makeBootstrapToken(ctx context.Context, t *suite.T, id string, data map[str
 	all := map[string]string{"token-id": id, "token-secret": tokenSecret, "usage-bootstrap-authentication": "true",
 		"expiration": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}
 	maps.Copy(all, data)
-	kind := corev1.SecretType(all["type"])
+	kind := cmp.Or(corev1.SecretType(all["type"]), "bootstrap.kubernetes.io/token")
 	delete(all, "type")
-	if kind == "" {
-		kind = "bootstrap.kubernetes.io/token"
-	}
 	secrets := t.Kube.CoreV1().Secrets(metav1.NamespaceSystem)
 	suite.Create(ctx, t, secrets.Create, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + id},
 		Type: kind, StringData: all})

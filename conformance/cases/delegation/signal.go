@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/onsi/gomega"
@@ -80,12 +81,9 @@ func knownCustomResourceIsNever404(ctx context.Context, beside *suite.T) {
 
 // complete reports whether a server has said that it knows all paths.
 func complete(cp *envtest.ControlPlane) bool {
-	for _, record := range cp.Trace().Records() {
-		if (record.Event == trace.Signal{Name: "MuxAndDiscoveryComplete"}) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(cp.Trace().Records(), func(record trace.Record) bool {
+		return record.Event == trace.Signal{Name: "MuxAndDiscoveryComplete"}
+	})
 }
 
 func syncedIsACheck(ctx context.Context, beside *suite.T) {

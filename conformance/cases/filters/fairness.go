@@ -74,8 +74,7 @@ func (f flows) schema(name, level, user string, precedence int32) *flowcontrolv1
 // create creates a flow schema, which is removed when the case ends.
 func (f flows) create(ctx context.Context, schema *flowcontrolv1.FlowSchema) *flowcontrolv1.FlowSchema {
 	client := f.Kube.FlowcontrolV1().FlowSchemas()
-	made := suite.Create(ctx, f.T, client.Create, schema)
-	return made
+	return suite.Create(ctx, f.T, client.Create, schema)
 }
 
 // level creates a priority level with one seat, of which none is lent.

@@ -3,6 +3,7 @@ package startup
 import (
 	"context"
 	"encoding/pem"
+	"maps"
 	"net/http"
 	"time"
 
@@ -102,9 +103,7 @@ func defaultRolesAreReconciled(ctx context.Context, beside *suite.T) {
 	change := func(name string, annotations map[string]string) *rbacv1.ClusterRole {
 		role := suite.Get(ctx, t, roles.Get, name)
 		whole := role.DeepCopy()
-		for key, value := range annotations {
-			role.Annotations[key] = value
-		}
+		maps.Copy(role.Annotations, annotations)
 		role.Rules = []rbacv1.PolicyRule{own}
 		suite.Update(ctx, t, roles.Update, role)
 		return whole

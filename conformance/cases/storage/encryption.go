@@ -73,8 +73,7 @@ const plaintext = "this is the plaintext"
 func secret(ctx context.Context, t *suite.T, name string) *corev1.Secret {
 	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name},
 		StringData: map[string]string{"text": plaintext}}
-	created := suite.Create(ctx, t, t.Kube.CoreV1().Secrets(metav1.NamespaceDefault).Create, object)
-	return created
+	return suite.Create(ctx, t, t.Kube.CoreV1().Secrets(metav1.NamespaceDefault).Create, object)
 }
 
 // reads asserts that a Secret is read back.

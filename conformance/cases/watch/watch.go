@@ -263,8 +263,7 @@ func labelSelectorTurnsUpdates(ctx context.Context, t *suite.T) {
 	write := func(color, content string) *corev1.ConfigMap {
 		object := cms.Object("a", content)
 		object.Labels["color"] = color
-		updated := suite.Update(ctx, t, cms.Update, object)
-		return updated
+		return suite.Update(ctx, t, cms.Update, object)
 	}
 	cms.Make(ctx, "a", "never")
 	begins := write("red", "begins")

@@ -35,12 +35,10 @@ func (s *Store) raise(alarm *pb.AlarmMember) {
 // alarmed says why an alarm forbids a write; spends says that the write takes
 // space. The store is locked.
 func (s *Store) alarmed(spends bool) error {
-	for _, a := range s.alarms {
-		if a.Alarm == pb.AlarmType_CORRUPT {
-			return rpctypes.ErrGRPCCorrupt
-		}
-	}
-	if spends && len(s.alarms) > 0 {
+	switch {
+	case slices.ContainsFunc(s.alarms, func(a *pb.AlarmMember) bool { return a.Alarm == pb.AlarmType_CORRUPT }):
+		return rpctypes.ErrGRPCCorrupt
+	case spends && len(s.alarms) > 0:
 		return rpctypes.ErrGRPCNoSpace
 	}
 	return nil

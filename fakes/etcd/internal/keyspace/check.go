@@ -27,10 +27,9 @@ func checkRange(r *pb.RangeRequest) error {
 	if len(r.Key) == 0 {
 		return rpctypes.ErrGRPCEmptyKey
 	}
-	if _, ok := pb.RangeRequest_SortOrder_name[int32(r.SortOrder)]; !ok {
-		return rpctypes.ErrGRPCInvalidSortOption
-	}
-	if _, ok := pb.RangeRequest_SortTarget_name[int32(r.SortTarget)]; !ok {
+	_, order := pb.RangeRequest_SortOrder_name[int32(r.SortOrder)]
+	_, target := pb.RangeRequest_SortTarget_name[int32(r.SortTarget)]
+	if !order || !target {
 		return rpctypes.ErrGRPCInvalidSortOption
 	}
 	return nil

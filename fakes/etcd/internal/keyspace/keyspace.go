@@ -102,10 +102,7 @@ func (k *keyspace) clone() keyspace {
 
 // record returns key's record, or nil if there is none.
 func (k *keyspace) record(key string) *record {
-	e, ok := k.tree.Get(entry{key: key})
-	if !ok {
-		return nil
-	}
+	e, _ := k.tree.Get(entry{key: key})
 	return e.rec
 }
 

@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"cmp"
 	"context"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -42,10 +43,7 @@ func (k *kubernetesClient) Get(
 func (k *kubernetesClient) List(
 	ctx context.Context, prefix string, opts kubernetes.ListOptions,
 ) (resp kubernetes.ListResponse, err error) {
-	start := prefix
-	if opts.Continue != "" {
-		start = opts.Continue
-	}
+	start := cmp.Or(opts.Continue, prefix)
 	if err := k.usable(ctx, start); err != nil {
 		return resp, err
 	}

@@ -39,10 +39,7 @@ func newLessor() lessor {
 	return lessor{
 		byID: btree.NewG(btreeDegree, func(a, b *lease) bool { return a.id < b.id }),
 		byExpiry: btree.NewG(btreeDegree, func(a, b *lease) bool {
-			if c := a.expiry.Compare(b.expiry); c != 0 {
-				return c < 0
-			}
-			return a.id < b.id
+			return cmp.Or(a.expiry.Compare(b.expiry), cmp.Compare(a.id, b.id)) < 0
 		}),
 		attached: btree.NewG(btreeDegree, func(a, b attachment) bool {
 			return cmp.Or(cmp.Compare(a.lease, b.lease), cmp.Compare(a.key, b.key)) < 0

@@ -110,7 +110,8 @@ type execution[T any] struct {
 }
 
 func newRun[T any](source string, reporter Reporter, opts []Option) *execution[T] {
-	e := &execution[T]{options: options{parallel: 1, notices: io.Discard}, reporter: cmp.Or[Reporter](reporter, silent{})}
+	reporter = cmp.Or[Reporter](reporter, silent{})
+	e := &execution[T]{options: options{parallel: 1, notices: io.Discard}, reporter: reporter}
 	for _, opt := range opts {
 		opt(&e.options)
 	}

@@ -1,14 +1,10 @@
 package admission
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -17,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"snowglobe.test/conformance/suite"
+	"snowglobe.test/fakes/webhook"
 )
 
 type (
@@ -31,11 +28,7 @@ type (
 type hooks struct {
 	*suite.T // for the control plane that calls them
 	maps     *suite.ConfigMaps
-	at       func(path string) registrationv1.WebhookClientConfig
-
-	mu      sync.Mutex
-	answers map[string]answer
-	calls   []call
+	server   *webhook.Admission
 }
 
 // call is one call of a hook.
@@ -46,58 +39,41 @@ type call struct {
 
 // newHooks serves hooks to the control plane that the cases with webhooks share.
 func newHooks(ctx context.Context, t *suite.T) *hooks {
-	cp, beside := t.Shared(ctx, "admission")
-	h := &hooks{T: beside, maps: beside.ConfigMaps(ctx), answers: map[string]answer{}}
-	served, err := cp.Webhooks().Serve(h)
+	_, beside := t.Shared(ctx, "admission")
+	host := beside.Name + ".example.com"
+	server, err := webhook.ServeAdmission(beside.AtAddress(host), host)
 	t.Must(err, "serve webhooks")
-	h.at = served.ClientConfig
-	return h
+	beside.Cleanup(server.Stop)
+	return &hooks{T: beside, maps: beside.ConfigMaps(ctx), server: server}
 }
 
-// ServeHTTP implements http.Handler.
-func (h *hooks) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	var asked admissionv1.AdmissionReview
-	if err := json.NewDecoder(req.Body).Decode(&asked); err != nil || asked.Request == nil {
-		http.Error(w, fmt.Sprintf("not a review: %v", err), http.StatusBadRequest)
-		return
-	}
-	hook := strings.TrimPrefix(req.URL.Path, "/")
-	said := h.heard(hook, asked.Request)(asked.Request)
-	if said == nil { // too slow to say anything
-		<-req.Context().Done()
-		return
-	}
-	said.UID = cmp.Or(said.UID, asked.Request.UID)
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(admissionv1.AdmissionReview{TypeMeta: asked.TypeMeta, Response: said})
-}
-
-// heard records a call and returns the function that answers it.
-func (h *hooks) heard(hook string, request *review) answer {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.calls = append(h.calls, call{hook, request})
-	if by := h.answers[hook]; by != nil {
-		return by
-	}
-	return allow()
+// at is what a webhook configuration says to reach a hook.
+func (h *hooks) at(hook string) registrationv1.WebhookClientConfig {
+	return h.server.ClientConfig("/" + hook)
 }
 
 // says decides how a hook answers from now on. A hook that it was not called for allows everything.
 func (h *hooks) says(hook string, by answer) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.answers[hook] = by
+	h.server.Requests.Use(webhook.AdmissionRule{When: to(hook),
+		Answer: func(_ context.Context, r webhook.AdmissionRequest) (verdict, error) {
+			return *by(&r.AdmissionRequest), nil
+		}})
+}
+
+// silence has a hook never answer.
+func (h *hooks) silence(hook string) { h.server.Requests.Hold(to(hook)) }
+
+// to matches the calls of a hook.
+func to(hook string) func(webhook.AdmissionRequest) bool {
+	return func(r webhook.AdmissionRequest) bool { return r.HTTP.Path == "/"+hook }
 }
 
 // about returns the calls about objects of a name, oldest first.
 func (h *hooks) about(name string) []call {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	var found []call
-	for _, c := range h.calls {
-		if c.request.Name == name {
-			found = append(found, c)
+	for _, c := range h.server.Requests.Calls() {
+		if c.Request.Name == name {
+			found = append(found, call{strings.TrimPrefix(c.Request.HTTP.Path, "/"), &c.Request.AdmissionRequest})
 		}
 	}
 	return found
@@ -119,9 +95,6 @@ func allow(warnings ...string) answer {
 func deny(status *metav1.Status) answer {
 	return func(*review) *verdict { return &verdict{Result: status} }
 }
-
-// silent never answers.
-func silent(*review) *verdict { return nil }
 
 // patch allows with a JSON patch.
 func patch(text string) answer {
@@ -152,22 +125,22 @@ func (h *hooks) own() *metav1.LabelSelector {
 func (h *hooks) validating(hook string,
 	change ...func(*registrationv1.ValidatingWebhook)) registrationv1.ValidatingWebhook {
 	none, ten := registrationv1.SideEffectClassNone, int32(10)
-	webhook := registrationv1.ValidatingWebhook{
+	registered := registrationv1.ValidatingWebhook{
 		Name: fullName(hook), ClientConfig: h.at(hook), NamespaceSelector: h.own(),
 		Rules:       []registrationv1.RuleWithOperations{rule("", "v1", "configmaps", registrationv1.Create)},
 		SideEffects: &none, TimeoutSeconds: &ten, AdmissionReviewVersions: []string{"v1"},
 	}
 	for _, f := range change {
-		f(&webhook)
+		f(&registered)
 	}
-	return webhook
+	return registered
 }
 
 // validate registers validating webhooks, and waits until they are asked.
 func (h *hooks) validate(ctx context.Context, webhooks ...registrationv1.ValidatingWebhook) {
 	h.register(ctx, webhooks...)
-	for _, webhook := range webhooks {
-		h.active(ctx, strings.TrimSuffix(webhook.Name, suite.GroupSuffix))
+	for _, registered := range webhooks {
+		h.active(ctx, strings.TrimSuffix(registered.Name, suite.GroupSuffix))
 	}
 }
 
@@ -182,16 +155,18 @@ func (h *hooks) register(ctx context.Context, webhooks ...registrationv1.Validat
 // asked. The configurations are in the order of their hooks' names.
 func (h *hooks) mutate(ctx context.Context, hook string, change ...func(*registrationv1.MutatingWebhook)) {
 	v := h.validating(hook)
-	webhook := registrationv1.MutatingWebhook{
+	registered := registrationv1.MutatingWebhook{
 		Name: v.Name, ClientConfig: v.ClientConfig, NamespaceSelector: v.NamespaceSelector, Rules: v.Rules,
 		SideEffects: v.SideEffects, TimeoutSeconds: v.TimeoutSeconds,
 		AdmissionReviewVersions: v.AdmissionReviewVersions,
 	}
 	for _, f := range change {
-		f(&webhook)
+		f(&registered)
 	}
 	configuration := &registrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: h.Name + "-" + hook}, Webhooks: []registrationv1.MutatingWebhook{webhook}}
+		ObjectMeta: metav1.ObjectMeta{Name: h.Name + "-" + hook},
+		Webhooks:   []registrationv1.MutatingWebhook{registered},
+	}
 	suite.Create(ctx, h.T, h.Kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Create, configuration)
 	h.active(ctx, hook)
 }

@@ -130,8 +130,8 @@ func (h *hooks) failing(ctx context.Context, name, hook, why string) {
 
 func slowWebhookIsCutOff(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
-	h.says("slow", silent)
-	h.says("loose", silent)
+	h.silence("slow")
+	h.silence("loose")
 	patience := func(seconds int32) func(*registrationv1.ValidatingWebhook) {
 		return func(w *registrationv1.ValidatingWebhook) { w.TimeoutSeconds = &seconds }
 	}

@@ -66,7 +66,7 @@ func failingBackendIsNoHindrance(ctx context.Context, t *suite.T) {
 	maps := a.ConfigMaps(ctx)
 	maps.Make(ctx, "before")
 	a.Expect(a.about("/configmaps")).NotTo(gomega.BeEmpty(), "before")
-	a.fall(true)
+	a.fall()
 	maps.Make(ctx, "after")
 	maps.Read(ctx, "after")
 	a.Expect(a.about("/configmaps/after")).To(gomega.BeEmpty(), "what the backend did not take")
@@ -79,13 +79,13 @@ rules:
 `, "--audit-webhook-mode=blocking-strict")
 	maps := a.ConfigMaps(ctx)
 	maps.Make(ctx, "before")
-	a.fall(true)
+	rise := a.fall()
 	got := a.AnsweredTo(ctx,
 		suite.Request{Method: http.MethodPost, Path: maps.Path(), Body: maps.Object("after", "first")},
 		http.StatusInternalServerError)
 	a.Expect(string(got.Body)).To(gomega.ContainSubstring("failed to store audit event"), "%s", got)
 	a.Answered(ctx, "/api/v1/namespaces/default/secrets/a", http.StatusNotFound)
-	a.fall(false)
+	rise()
 	_, err := maps.Get(ctx, "after", metav1.GetOptions{})
 	a.Expect(err).To(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "it had no effect")
 }

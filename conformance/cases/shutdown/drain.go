@@ -2,19 +2,17 @@ package shutdown
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
-	"sync"
 
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/envtest"
+	"snowglobe.test/fakes/webhook"
 )
 
 var errFailed = errors.New("it would not start")
@@ -61,9 +59,9 @@ func write(ctx context.Context, t *suite.T, maps *suite.ConfigMaps, name string)
 func newRequestsAreToldToRetry(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx, envtest.WithFlags("--shutdown-send-retry-after"))
 	maps := t.ConfigMaps(ctx)
-	slow := holdAdmission(ctx, t, cp)
+	slow := holdAdmission(ctx, t)
 	written := write(ctx, t, maps, "slow")
-	<-slow.asked
+	t.Must(slow.Await(ctx, 1), "the webhook is not asked")
 	t.Answered(ctx, "/version", http.StatusOK)
 	ended := stop(ctx, t, cp)
 	signal(ctx, t, cp, "NotAcceptingNewRequest")
@@ -73,7 +71,7 @@ func newRequestsAreToldToRetry(ctx context.Context, beside *suite.T) {
 	t.Answered(ctx, "/readyz", http.StatusInternalServerError)
 	t.Answered(ctx, "/livez", http.StatusOK)
 	t.Expect(signals(cp)).NotTo(gomega.ContainElement("HTTPServerStoppedListening"))
-	slow.release()
+	slow.Open()
 	written()
 	ended()
 	t.Expect(signals(cp)).To(gomega.ContainElements("InFlightRequestsDrained", "HTTPServerStoppedListening"))
@@ -82,15 +80,15 @@ func newRequestsAreToldToRetry(ctx context.Context, beside *suite.T) {
 func requestsInFlightAreAnswered(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx)
 	maps := t.ConfigMaps(ctx)
-	held := holdAdmission(ctx, t, cp)
+	held := holdAdmission(ctx, t)
 	written := write(ctx, t, maps, "slow")
-	<-held.asked
+	t.Must(held.Await(ctx, 1), "the webhook is not asked")
 	ended := stop(ctx, t, cp)
 	signal(ctx, t, cp, "HTTPServerStoppedListening")
 	_, err := t.Kube.Discovery().ServerVersion()
 	t.Expect(utilnet.IsConnectionRefused(err)).To(gomega.BeTrue(), "a server that listens no more answered: %v", err)
 	t.Expect(signals(cp)).NotTo(gomega.ContainElement("InFlightRequestsDrained"))
-	held.release()
+	held.Open()
 	slow := written()
 	ended()
 	t.Expect(signals(cp)).To(gomega.ContainElement("InFlightRequestsDrained"))
@@ -119,51 +117,31 @@ func watchesEndWithTheServer(ctx context.Context, beside *suite.T) {
 	t.Expect(suite.Brief(again.Take(ctx, 1))).To(gomega.Equal([]string{"ADDED next"}))
 }
 
-// auditor keeps the events that a server sends.
-type auditor struct {
-	mu     sync.Mutex
-	events []auditv1.Event
-}
-
-// ServeHTTP implements http.Handler.
-func (a *auditor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var list auditv1.EventList
-	if err := json.NewDecoder(r.Body).Decode(&list); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.events = append(a.events, list.Items...)
-}
-
-// about returns the verbs and names in the events about a user's requests.
-func (a *auditor) about(user string) []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var found []string
-	for _, event := range a.events {
-		if event.ImpersonatedUser != nil && event.ImpersonatedUser.Username == user {
-			found = append(found, event.Verb+" "+event.ObjectRef.Name)
-		}
-	}
-	return found
-}
-
 func auditEventsAreFlushed(ctx context.Context, beside *suite.T) {
-	audit := &auditor{}
+	host := beside.Name + ".example.com"
+	audit, err := webhook.ServeAudit(beside.AtAddress(host), host)
+	beside.Must(err, "serve an auditor")
+	beside.Cleanup(audit.Stop)
+	janes := func() (found []string) {
+		for _, event := range audit.Events() {
+			if event.ImpersonatedUser != nil && event.ImpersonatedUser.Username == "jane" {
+				found = append(found, event.Verb+" "+event.ObjectRef.Name)
+			}
+		}
+		return found
+	}
 	policy := beside.File("policy.yaml",
 		[]byte(`{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
 "rules": [{"level": "Metadata", "resources": [{"group": "", "resources": ["configmaps"]}]}]}`))
-	cp, t := beside.Launch(ctx, envtest.WithWebhookFlag("audit-webhook-config-file", audit),
-		envtest.WithFlags("--audit-policy-file="+policy,
-			"--audit-webhook-mode=batch", "--audit-webhook-batch-max-wait=1h", "--audit-webhook-batch-max-size=1000"))
+	cp, t := beside.Launch(ctx, envtest.WithFlags("--audit-policy-file="+policy,
+		"--audit-webhook-config-file="+beside.File("audit.kubeconfig", audit.Kubeconfig()),
+		"--audit-webhook-mode=batch", "--audit-webhook-batch-max-wait=1h", "--audit-webhook-batch-max-size=1000"))
 	path := t.ConfigMaps(ctx).Path()
 	as := map[string]string{"Impersonate-User": "jane", "Impersonate-Group": "system:masters"}
 	for _, name := range []string{"first", "second"} {
 		t.AnsweredTo(ctx, suite.Request{Path: path + "/" + name, Header: as}, http.StatusNotFound)
 	}
-	t.Expect(audit.about("jane")).To(gomega.BeEmpty(), "a batch was sent before it was full")
+	t.Expect(janes()).To(gomega.BeEmpty(), "a batch was sent before it was full")
 	stop(ctx, t, cp)()
-	t.Expect(audit.about("jane")).To(gomega.Equal([]string{"get first", "get second"}))
+	t.Expect(janes()).To(gomega.Equal([]string{"get first", "get second"}))
 }

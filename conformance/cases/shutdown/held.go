@@ -2,45 +2,36 @@ package shutdown
 
 import (
 	"context"
-	"encoding/json"
-	"net/http"
-	"sync"
-	"sync/atomic"
 
 	"github.com/onsi/gomega"
-	admissionv1 "k8s.io/api/admission/v1"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"snowglobe.test/conformance/suite"
-	"snowglobe.test/envtest"
+	"snowglobe.test/fakes/stub"
+	"snowglobe.test/fakes/webhook"
 )
 
-// held is a request in flight: one that an admission webhook does not answer yet.
-type held struct {
-	asked   chan struct{} // closed when the webhook is asked about it
-	release func()
-	seen    atomic.Int64 // reviews
-	answer  chan struct{}
-	once    sync.Once
-}
-
 // holdAdmission registers a webhook that holds requests about the ConfigMap slow in the
-// case's namespace, and allows all others. What a server's own rules hold is let go when the
-// server begins to stop; what a webhook holds is not.
-func holdAdmission(ctx context.Context, t *suite.T, cp *envtest.ControlPlane) *held {
-	h := &held{asked: make(chan struct{}), answer: make(chan struct{})}
-	h.release = sync.OnceFunc(func() { close(h.answer) })
-	served, err := cp.Webhooks().Serve(h)
+// case's namespace at a gate, and allows all others. What a server's own rules hold is let go
+// when the server begins to stop; what a webhook holds is not.
+func holdAdmission(ctx context.Context, t *suite.T) *stub.Gate {
+	host := t.Name + ".example.com"
+	hook, err := webhook.ServeAdmission(t.AtAddress(host), host)
 	t.Must(err, "serve a webhook")
+	slow := hook.Requests.Hold(func(r webhook.AdmissionRequest) bool { return r.Name == "slow" })
+	t.Cleanup(func(ctx context.Context) error {
+		slow.Open()
+		return hook.Stop(ctx)
+	})
 	maps, none := t.ConfigMaps(ctx), registrationv1.SideEffectClassNone
 	suite.Create(ctx, t, t.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create,
 		&registrationv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: t.Name},
 			Webhooks: []registrationv1.ValidatingWebhook{{
-				Name: "held.conformance.snowglobe.test", ClientConfig: served.ClientConfig("/"),
+				Name: "held.conformance.snowglobe.test", ClientConfig: hook.ClientConfig("/"),
 				SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
 				NamespaceSelector: metav1.SetAsLabelSelector(labels.Set{corev1.LabelMetadataName: maps.Namespace}),
 				Rules: []registrationv1.RuleWithOperations{{
@@ -50,31 +41,10 @@ func holdAdmission(ctx context.Context, t *suite.T, cp *envtest.ControlPlane) *h
 				}},
 			}},
 		})
-	t.Eventually(ctx, func() int64 {
+	t.Eventually(ctx, func() int {
 		_, err := maps.Create(ctx, maps.Object("probe", ""), suite.DryRun)
 		t.Must(err, "create a ConfigMap as a dry run")
-		return h.seen.Load()
+		return len(hook.Requests.Calls())
 	}).Should(gomega.BeNumerically(">", 0), "the webhook is not asked")
-	return h
-}
-
-// ServeHTTP implements http.Handler.
-func (h *held) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	var review admissionv1.AdmissionReview
-	if err := json.NewDecoder(req.Body).Decode(&review); err != nil || review.Request == nil {
-		http.Error(w, "not a review", http.StatusBadRequest)
-		return
-	}
-	h.seen.Add(1)
-	if review.Request.Name == "slow" {
-		h.once.Do(func() { close(h.asked) })
-		select {
-		case <-h.answer:
-		case <-req.Context().Done(): // the server asks no more
-			return
-		}
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(admissionv1.AdmissionReview{
-		TypeMeta: review.TypeMeta, Response: &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}})
+	return slow
 }

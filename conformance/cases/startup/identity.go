@@ -4,19 +4,16 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/onsi/gomega"
-	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"snowglobe.test/conformance/suite"
+	"snowglobe.test/fakes/webhook"
 )
 
 var identityCases = []suite.Case{
@@ -85,61 +82,36 @@ func storageVersionHash(ctx context.Context, t *suite.T) {
 	t.Expect([]string{v1, v2}).To(gomega.HaveEach(of("autoscaling/v2/HorizontalPodAutoscaler")))
 }
 
-// reviewer is a webhook that records what it is asked, and refuses it if told to.
-type reviewer struct {
-	refuses bool
-
-	mu     sync.Mutex
-	canary bool // the webhook "canary" was called, so the server knows the configuration
-	asked  []string
+// refuse lets the webhook "review" refuse what it is asked about.
+func refuse(hook *webhook.Admission) {
+	no := webhook.AdmissionAnswer{Result: &metav1.Status{Code: http.StatusForbidden,
+		Reason: metav1.StatusReasonForbidden, Message: "not this one"}}
+	hook.Requests.Use(webhook.AdmissionRule{
+		When:   func(r webhook.AdmissionRequest) bool { return r.HTTP.Path == "/review" },
+		Answer: func(context.Context, webhook.AdmissionRequest) (webhook.AdmissionAnswer, error) { return no, nil },
+	})
 }
 
-// ServeHTTP implements http.Handler.
-func (r *reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	var review admissionv1.AdmissionReview
-	if err := json.NewDecoder(req.Body).Decode(&review); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+// asked is what a webhook, which is at a path, was asked about an object.
+func asked(hook *webhook.Admission, path, name string) (versions []string) {
+	for _, call := range hook.Requests.Calls() {
+		if r := call.Request; r.HTTP.Path == path && r.Name == name {
+			versions = append(versions, r.Resource.Version+" for "+r.RequestResource.Version)
+		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	asked := review.Request
-	review.Request, review.Response = nil, &admissionv1.AdmissionResponse{UID: asked.UID, Allowed: true}
-	if req.URL.Path == "/canary" {
-		r.canary = true
-	} else {
-		r.asked = append(r.asked, asked.Name+": "+asked.Resource.Version+" for "+asked.RequestResource.Version)
-		review.Response.Allowed = !r.refuses
-		review.Response.Result = &metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
-			Message: "not this one"}
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(review) // the client may be gone
-}
-
-// about returns what was asked about an object.
-func (r *reviewer) about(name string) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(r.asked),
-		func(asked string) bool { return !strings.HasPrefix(asked, name+": ") })
-}
-
-func (r *reviewer) knows() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.canary
+	return versions
 }
 
 // reviewed installs Widgets with v1 and v2, and a webhook for one version of them. When it
 // returns, the server knows the webhook.
-func reviewed(ctx context.Context, beside *suite.T, r *reviewer, version string,
-	policy admissionregistrationv1.MatchPolicyType) *suite.Widgets {
-	cp, t := beside.Shared(ctx, "identity")
+func reviewed(ctx context.Context, beside *suite.T, version string,
+	policy admissionregistrationv1.MatchPolicyType) (*suite.Widgets, *webhook.Admission) {
+	_, t := beside.Shared(ctx, "identity")
 	w := t.Install(ctx, t.WidgetCRD(func(d *suite.CRD) {
 		d.Spec.Versions = append(d.Spec.Versions, suite.WidgetVersion("v2", false))
 	}))
-	served, err := cp.Webhooks().Serve(r)
+	host := t.Name + ".example.com"
+	served, err := webhook.ServeAdmission(t.AtAddress(host), host)
 	t.Must(err, "serve a webhook")
 	t.Cleanup(served.Stop)
 	hook := func(name, version string,
@@ -163,28 +135,28 @@ func reviewed(ctx context.Context, beside *suite.T, r *reviewer, version string,
 	})
 	t.Eventually(ctx, func() bool {
 		_, _ = w.Probe(ctx) // it may be refused
-		return r.knows()
+		return len(asked(served, "/canary", "probe")) > 0
 	}).Should(gomega.BeTrue(), "the server does not call its webhooks")
-	return w
+	return w, served
 }
 
 func equivalentResources(ctx context.Context, beside *suite.T) {
-	equivalent, exact := &reviewer{}, &reviewer{}
-	w := reviewed(ctx, beside, equivalent, "v2", admissionregistrationv1.Equivalent)
+	w, equivalent := reviewed(ctx, beside, "v2", admissionregistrationv1.Equivalent)
 	made := w.Make(ctx, "one")
 	w.T.Expect(made.GetAPIVersion()).To(gomega.Equal(w.Resource.Group + "/v1"))
-	w.T.Expect(equivalent.about("one")).To(gomega.Equal([]string{"one: v2 for v1"}))
-	other := reviewed(ctx, beside, exact, "v2", admissionregistrationv1.Exact)
+	w.T.Expect(asked(equivalent, "/review", "one")).To(gomega.Equal([]string{"v2 for v1"}))
+	other, exact := reviewed(ctx, beside, "v2", admissionregistrationv1.Exact)
 	other.Make(ctx, "two")
-	w.T.Expect(exact.about("two")).To(gomega.BeEmpty())
+	w.T.Expect(asked(exact, "/review", "two")).To(gomega.BeEmpty())
 }
 
 func unservedIsNotEquivalent(ctx context.Context, beside *suite.T) {
-	unserved, refusing := &reviewer{refuses: true}, &reviewer{refuses: true}
-	w := reviewed(ctx, beside, unserved, "v9", admissionregistrationv1.Equivalent)
+	w, unserved := reviewed(ctx, beside, "v9", admissionregistrationv1.Equivalent)
+	refuse(unserved)
 	w.Make(ctx, "one")
-	w.T.Expect(unserved.about("one")).To(gomega.BeEmpty())
-	w = reviewed(ctx, beside, refusing, "v2", admissionregistrationv1.Equivalent)
+	w.T.Expect(asked(unserved, "/review", "one")).To(gomega.BeEmpty())
+	w, refusing := reviewed(ctx, beside, "v2", admissionregistrationv1.Equivalent)
+	refuse(refusing)
 	_, err := w.TryMake(ctx, "two")
 	w.T.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
 	w.T.Expect(err).

@@ -234,15 +234,15 @@ func versionKnown(p *settledProbe) bool {
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(p, err)
-	lists := func(version string) bool {
+	lists := func(version string) error {
 		things := schema.GroupVersionResource{Group: group, Version: version, Resource: "things"}
 		_, err := dynamic.NewForConfigOrDie(p.config).Resource(things).List(p.Context(), metav1.ListOptions{})
-		return err == nil
+		return err
 	}
-	require.Eventually(p, func() bool { return lists("v1") }, time.Minute, time.Millisecond)
+	require.Eventually(p, func() bool { return lists("v1") == nil }, time.Minute, time.Millisecond)
 	_, err = client.Patch(p.Context(), crd.Name, types.JSONPatchType, []byte(`[{"op": "replace", "path": "/spec/versions/1/served", "value": true}]`), metav1.PatchOptions{})
 	require.NoError(p, err)
-	return lists("v2")
+	return assert.NoError(p, lists("v2"))
 }
 
 // TestRestoreIsKnown uses what a snapshot has right after a Restore, and what it lacks after a Reset.

@@ -2,6 +2,7 @@ package settle
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	apistorage "k8s.io/apiserver/pkg/storage"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"snowglobe.test/envtest/chain/reststorage"
 	"snowglobe.test/envtest/fault"
@@ -34,13 +36,15 @@ func (s *Server) Await(ctx context.Context, resource *reststorage.Resource, revi
 	ctx, cancel := context.WithTimeout(ctx, awaitPatience)
 	defer cancel()
 	defer context.AfterFunc(s.Stopping, cancel)()
-	if resource.WaitSeen(ctx, revision) != nil {
-		return
-	}
+	err := resource.WaitSeen(ctx, revision)
 	for _, f := range s.followersOf(resource.Name()) {
-		if f.wait(ctx, revision) != nil {
-			return
+		if err == nil {
+			err = f.wait(ctx, revision)
 		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		klog.Warningf("After %s this server's caches or informers of %s have yet to see revision %d, which is answered",
+			awaitPatience, resource.Name(), revision)
 	}
 }
 

@@ -143,7 +143,7 @@ func TestNothingIsLeftAfterInterrupt(t *testing.T) {
 			require.ErrorIs(t, err, interrupted)
 			assert.NotContains(t, err.Error(), "left at")
 			assert.Equal(t, []engine.State{engine.NotRun}, states(report))
-			assert.Equal(t, source.before, source.after)
+			assert.Equal(t, source.before, source.after, "the error of the run: %v", err)
 		})
 	}
 }

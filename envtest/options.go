@@ -198,7 +198,8 @@ func WithoutHousekeeping() Option {
 // be faster than the server that it asks: it creates a RoleBinding, uses it at once, and is refused.
 // On etcd in another process, with its millisecond for a commit, that hardly ever happens. The
 // default is to wait in real time, and not to in virtual time, in which such races are looked for.
-// Nothing waits for what a rule may hold up, and no write for more than three seconds. Policies are
+// Nothing waits for what a rule may hold up, and no write for more than three seconds. A Pod on no node
+// is deleted by two writes: between them, those who watch Pods have five milliseconds. Policies are
 // known within a second with or without it, as on any server, which looks for them by the clock.
 func WithSettledWrites(settled bool) Option {
 	return func(c *config) { c.settledWrites = &settled }

@@ -251,7 +251,8 @@ func TestRestoreIsKnown(t *testing.T) {
 	test := func(t *testing.T, cp *envtest.ControlPlane) {
 		p := &settledProbe{T: t, config: cp.Config(), client: kubernetes.NewForConfigOrDie(cp.Config()), name: "bound"}
 		p.namespace()
-		done[*rbacv1.Role](p)(p.client.RbacV1().Roles(p.name).Create(p.Context(), p.role("configmaps"), metav1.CreateOptions{}))
+		done[*rbacv1.Role](p)(p.client.RbacV1().Roles(p.name).
+			Create(p.Context(), p.role("configmaps"), metav1.CreateOptions{}))
 		p.bind()
 		bound, err := cp.Snapshot(t.Context())
 		require.NoError(t, err)
@@ -274,7 +275,10 @@ func TestSettledDeletion(t *testing.T) {
 		watcher, err := pods.Watch(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		defer watcher.Stop()
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "a"},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		}
 		_, err = pods.Create(t.Context(), pod, metav1.CreateOptions{})
 		require.NoError(t, err)
 		deleted := make(chan error, 1)

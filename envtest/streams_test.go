@@ -82,7 +82,8 @@ func TestStreamsOfKubelet(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(authority, node.CA(), 0o600))
 		app := &kubelet.Container{Name: "app", Exec: shout, Attach: shout}
-		require.NoError(t, node.AddPod(&kubelet.Pod{Namespace: "default", Name: "web", Containers: []*kubelet.Container{app}}))
+		web := &kubelet.Pod{Namespace: "default", Name: "web", Containers: []*kubelet.Container{app}}
+		require.NoError(t, node.AddPod(web))
 		cp, err := envtest.Launch(context.Background(), envtest.WithFlags("--kubelet-certificate-authority="+authority),
 			envtest.WithDialer(func(ctx context.Context, _, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
 		require.NoError(t, err)
@@ -92,7 +93,8 @@ func TestStreamsOfKubelet(t *testing.T) {
 			require.NoError(t, err)
 			for name, executor := range executors(t, cp.Config(), at) {
 				var said bytes.Buffer
-				err = executor.StreamWithContext(context.Background(), remotecommand.StreamOptions{Stdin: strings.NewReader("snow"), Stdout: &said})
+				err = executor.StreamWithContext(context.Background(),
+					remotecommand.StreamOptions{Stdin: strings.NewReader("snow"), Stdout: &said})
 				assert.ErrorContains(t, err, "exit code 7", "%s over %s", subresource, name)
 				assert.Equal(t, "SNOW", said.String(), "%s over %s", subresource, name)
 			}
@@ -110,7 +112,8 @@ func makeWeb(t *testing.T, cp *envtest.ControlPlane, nodeIP string) {
 		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: nodeIP}}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	_, err = client.ServiceAccounts("default").Create(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	_, err = client.ServiceAccounts("default").Create(context.Background(), account, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = client.Pods("default").Create(context.Background(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},

@@ -209,9 +209,7 @@ func TestResetForgetsPolicies(t *testing.T) {
 		}
 		p.namespace()
 		policyKnown(p)
-		for !enforced() { // upstream looks once a second
-			time.Sleep(10 * time.Millisecond)
-		}
+		require.Eventually(t, enforced, time.Minute, 10*time.Millisecond, "upstream looks once a second")
 		guarded, err := cp.Snapshot(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, cp.Restore(t.Context(), guarded))

@@ -163,7 +163,8 @@ func (e *program) newServer() (err error) {
 	config := etcd.Config{
 		MaxRequestBytes: int(c.MaxRequestBytes), MaxTxnOps: int(c.MaxTxnOps), QuotaBytes: c.QuotaBackendBytes,
 		ProgressNotifyInterval: c.WatchProgressNotifyInterval, Endpoint: e.doors[0].url.String(), Name: c.Name,
-		PeerURLs: types.URLs(c.AdvertisePeerUrls).StringSlice(), ClientURLs: types.URLs(c.AdvertiseClientUrls).StringSlice(),
+		PeerURLs:   types.URLs(c.AdvertisePeerUrls).StringSlice(),
+		ClientURLs: types.URLs(c.AdvertiseClientUrls).StringSlice(),
 		ServerOptions: []grpc.ServerOption{
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: c.GRPCKeepAliveMinTime}),
 			grpc.MaxConcurrentStreams(c.MaxConcurrentStreams),

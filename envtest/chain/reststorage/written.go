@@ -12,8 +12,8 @@ import (
 
 // AfterWrite is told of each write to a resource that has a watch cache, before who has written
 // gets the answer. The revision is that of the write, or of the object where nothing had to change. The
-// write is the first of two if the same request is going to delete the object: upstream first says in it
-// that it is being deleted.
+// write is the first of two if the same request is going to delete the object, as far as the object
+// shows: upstream first says in it that it is being deleted.
 type AfterWrite func(ctx context.Context, resource *Resource, revision uint64, firstOfTwo bool)
 
 // written is a storage that calls after.
@@ -51,8 +51,9 @@ func (w written) GuaranteedUpdate(ctx context.Context, key string, out runtime.O
 	return err
 }
 
-// nothingKeeps reports whether an object is being deleted that nothing keeps any longer: neither a
-// finalizer nor a grace period. Upstream's Store then deletes it (deleteWithoutFinalizers, Delete).
+// nothingKeeps reports whether an object is being deleted that neither a finalizer nor a grace period
+// keeps any longer. Upstream's Store.Delete then deletes it, but for a namespace, which has finalizers
+// of its own in its spec.
 func nothingKeeps(object runtime.Object) bool {
 	o, err := meta.Accessor(object)
 	return err == nil && o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 &&

@@ -43,8 +43,8 @@ func (s *Server) Await(ctx context.Context, resource *reststorage.Resource, revi
 		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		klog.Warningf("After %s this server's caches or informers of %s have yet to see revision %d, which is answered",
-			awaitPatience, resource.Name(), revision)
+		klog.Warningf("This server's caches or informers of %s have not seen revision %d after %s, and are not waited for",
+			resource.Name(), revision, awaitPatience)
 	}
 }
 

@@ -137,11 +137,11 @@ func TestOrdinaryBuild(t *testing.T) {
 func TestTest(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	for _, test := range []struct{ flags, args, want string }{
-		{"", "./...", "-tags=snowglobesim -count=1 -vet=off ./..."},
-		{"", "-tags a,b -run X", "-tags=a,b,snowglobesim -count=1 -vet=off -run X"},
-		{"", "-tags=a . -args -tags=b", "-tags=a,snowglobesim -count=1 -vet=off . -args -tags=b"},
-		{"-v -tags=c", ".", "-tags=c,snowglobesim -count=1 -vet=off ."},
-		{"-tags=c", "--tags d .", "-tags=d,snowglobesim -count=1 -vet=off ."},
+		{"", "./...", "-tags=snowglobesim,kustomize_disable_go_plugin_support -count=1 -vet=off ./..."},
+		{"", "-tags a,b -run X", "-tags=a,b,snowglobesim,kustomize_disable_go_plugin_support -count=1 -vet=off -run X"},
+		{"", "-tags=a . -args -tags=b", "-tags=a,snowglobesim,kustomize_disable_go_plugin_support -count=1 -vet=off . -args -tags=b"},
+		{"-v -tags=c", ".", "-tags=c,snowglobesim,kustomize_disable_go_plugin_support -count=1 -vet=off ."},
+		{"-tags=c", "--tags d .", "-tags=d,snowglobesim,kustomize_disable_go_plugin_support -count=1 -vet=off ."},
 	} {
 		t.Setenv("GOFLAGS", test.flags)
 		command, err := sim.Test(t.Context(), strings.Fields(test.args)...)

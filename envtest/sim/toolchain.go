@@ -125,7 +125,8 @@ func link(from, to string) error {
 
 // command is a command of go that builds in sim mode, with some tags beside its own.
 func (t toolchain) command(ctx context.Context, verb string, tags []string, args ...string) *exec.Cmd {
-	args = append([]string{verb, "-overlay=" + t.overlay, "-tags=" + strings.Join(append(tags, Tag), ",")}, args...)
+	tags = append(tags, Tag, noPlugins)
+	args = append([]string{verb, "-overlay=" + t.overlay, "-tags=" + strings.Join(tags, ",")}, args...)
 	command := exec.CommandContext(ctx, t.program, args...)
 	command.Env = append(os.Environ(), t.env...)
 	return command

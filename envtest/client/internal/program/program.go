@@ -211,14 +211,21 @@ func (s *source) build(ctx context.Context, path string, progress io.Writer) err
 	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Chtimes(made, began, began), os.Rename(made, path))
 }
 
+// The program is 173 MB instead of 309, and linked in half of the time, without support for plugins of
+// Go, which kubectl brings along for kustomize's sake, and without symbols for debuggers.
+const (
+	tags    = "-tags=kustomize_disable_go_plugin_support"
+	ldflags = "-ldflags=-s -w"
+)
+
 // command builds the program into a folder, whatever the module of the test has: a vendor
 // folder, a workspace, flags of its own. (GOFLAGS is not emptied, since "go env -w" then counts.)
 func (s *source) command(ctx context.Context, folder string) *exec.Cmd {
-	args := []string{"install", "-buildvcs=false", importPath}
+	path := importPath
 	if s.dir == "" {
-		args[2] += "@" + s.version
+		path += "@" + s.version
 	}
-	command := exec.CommandContext(ctx, "go", args...)
+	command := exec.CommandContext(ctx, "go", "install", "-buildvcs=false", tags, ldflags, path)
 	command.Dir = s.dir
 	if s.dir == "" {
 		command.Dir = folder

@@ -33,19 +33,28 @@ func (s *Server) Await(ctx context.Context, resource *reststorage.Resource, revi
 	if s.Faults.About(s.Name, resource.Name(), delaying(resource.Name())...) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, awaitPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, awaitPatience, errUnseen)
 	defer cancel()
 	defer context.AfterFunc(s.Stopping, cancel)()
-	err := resource.WaitSeen(ctx, revision)
+	if err := s.awaitSeen(ctx, resource, revision); errors.Is(err, errUnseen) {
+		klog.Warningf("A write to %s, of revision %d, waits no longer after %s: %v",
+			resource.Name(), revision, awaitPatience, err)
+	}
+}
+
+// errUnseen is why Await stops waiting when its patience ends.
+var errUnseen = errors.New("a watch cache or an informer of this server has not seen it yet")
+
+func (s *Server) awaitSeen(ctx context.Context, resource *reststorage.Resource, revision uint64) error {
+	if err := resource.WaitSeen(ctx, revision); err != nil {
+		return err
+	}
 	for _, f := range s.followersOf(resource.Name()) {
-		if err == nil {
-			err = f.wait(ctx, revision)
+		if err := f.wait(ctx, revision); err != nil {
+			return err
 		}
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		klog.Warningf("This server's caches or informers of %s have not seen revision %d after %s, and are not waited for",
-			resource.Name(), revision, awaitPatience)
-	}
+	return nil
 }
 
 // What AwaitWatchers waits for, in all and for what a controller does.

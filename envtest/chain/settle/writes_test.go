@@ -1,6 +1,7 @@
 package settle_test
 
 import (
+	"bytes"
 	"context"
 	"strconv"
 	"testing"
@@ -19,6 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 
 	"snowglobe.test/envtest/chain/reststorage"
 	"snowglobe.test/envtest/chain/reststorage/reststoragetest"
@@ -47,6 +50,22 @@ func TestAwait(t *testing.T) {
 		assert.Equal(t, time.Second, a.write(20*time.Second), "of a server that stops")
 		require.True(t, a.informer.IsStopped())
 		assert.Zero(t, a.write(time.Second), "without an informer that runs")
+	})
+}
+
+// TestAwaitWarns reads the warning of a wait that has run out, which one that its client ends has not.
+func TestAwaitWarns(t *testing.T) {
+	var log bytes.Buffer
+	defer klog.CaptureState().Restore()
+	klog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log))))
+	synctest.Test(t, func(t *testing.T) {
+		a := startAwaiting(t, nil)
+		a.patience = 2 * time.Second
+		assert.Equal(t, a.patience, a.write(20*time.Second))
+		assert.Empty(t, log.String())
+		a.patience = time.Minute
+		assert.Equal(t, 3*time.Second, a.write(20*time.Second))
+		assert.Contains(t, log.String(), "waits no longer after 3s: a watch cache or an informer")
 	})
 }
 
@@ -97,6 +116,7 @@ type awaiting struct {
 	stop     func() // the server and the informer
 	server   *settle.Server
 	delay    time.Duration // of the events of the watch cache
+	patience time.Duration // of the client that writes
 	awaited  time.Duration // by the newest write
 	writes   int
 }
@@ -104,7 +124,7 @@ type awaiting struct {
 // startAwaiting starts the informer, with a handler if there is one.
 func startAwaiting(t *testing.T, handler cache.ResourceEventHandler) *awaiting {
 	t.Helper()
-	a := &awaiting{T: t, client: fake.NewClientset()}
+	a := &awaiting{T: t, client: fake.NewClientset(), patience: time.Minute}
 	store := reststoragetest.Start(t)
 	a.rest = reststoragetest.New(t, store, reststorage.Config{
 		InterceptCache: func(store storage.Interface, _ schema.GroupResource) (storage.Interface, func()) {
@@ -150,7 +170,9 @@ func (a *awaiting) write(sees time.Duration) time.Duration {
 	seen := pod.DeepCopy()
 	seen.ResourceVersion = strconv.FormatInt(revision+1, 10)
 	time.AfterFunc(sees, func() { _ = a.client.Tracker().Add(seen) })
-	require.NoError(a, a.stored.Create(a.Context(), key, pod, pod, 0))
+	ctx, cancel := context.WithTimeout(a.Context(), a.patience)
+	defer cancel()
+	require.NoError(a, a.stored.Create(ctx, key, pod, pod, 0))
 	require.Equal(a, seen.ResourceVersion, pod.ResourceVersion)
 	took := a.awaited
 	time.Sleep(time.Minute)

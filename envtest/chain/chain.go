@@ -94,6 +94,9 @@ type Config struct {
 	SettledWrites bool
 	// UpstreamPauses keeps the second that two of upstream's hooks wait before they try.
 	UpstreamPauses bool
+	// Bootstrapped says that the store has the objects of an earlier boot with the same flags, so
+	// that those two hooks would find nothing to do.
+	Bootstrapped bool
 	// Virtual is whether the server is in virtual time, where files are looked at now and then:
 	// it can't wait until the operating system tells of a change.
 	Virtual bool
@@ -164,6 +167,7 @@ type Chain struct {
 	prepared        interface{ Run(context.Context) error }
 	state           state
 	requests        *inject.Requests
+	documents       upstream.LazyOpenAPI
 	polling         *upstream.OpenAPIPolling
 	renewals        *upstream.Renewals
 	peerLease       *upstream.PeerLease // nil if no server looks for another

@@ -17,7 +17,7 @@ import (
 
 // optional are the fields of Config that may be left out.
 var optional = map[string]bool{
-	"OwnIdentity": true, "CacheWindows": true, "Dial": true, "DialInProcess": true, "Tokens": true, "Faults": true, "SettledWrites": true, "UpstreamPauses": true,
+	"OwnIdentity": true, "CacheWindows": true, "Dial": true, "DialInProcess": true, "Tokens": true, "Faults": true, "SettledWrites": true, "UpstreamPauses": true, "Bootstrapped": true,
 	"Virtual": true, "OwnDocuments": true, "PostStartHooks": true,
 }
 

@@ -87,7 +87,10 @@ func (c *Chain) buildGeneric(ctx context.Context) error {
 	g.config.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
 	filters := c.caches.HandlerChain(c.requests.HandlerChain(g.config.BuildHandlerChainFunc))
 	g.config.BuildHandlerChainFunc = func(api http.Handler, config *genericapiserver.Config) http.Handler {
-		return filters(inject.APIServices(api, c.injector, c.apiService), config)
+		api = c.documents.BeforeAggregator(inject.APIServices(api, c.injector, c.apiService), func() error {
+			return upstream.FetchOpenAPI(c.servers.aggregator)
+		})
+		return filters(api, config)
 	}
 	return nil
 }
@@ -169,6 +172,9 @@ func (c *Chain) applyEgress(g *genericStage) error {
 
 func (c *Chain) applyOpenAPI(g *genericStage) error {
 	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)
+	if !c.cfg.OwnDocuments {
+		definitions = sharedDefinitions(definitions)
+	}
 	namer := openapinamer.NewDefinitionNamer(legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme)
 	g.config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
 	g.config.OpenAPIConfig.Info.Title = "Kubernetes"

@@ -3,6 +3,7 @@ package chain
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,13 +22,11 @@ import (
 	"snowglobe.test/envtest/process"
 )
 
-const openAPIv3Path = "/openapi/v3"
-
 // installOpenAPI does for the kube-apiserver what upstream's PrepareRun would, but
-// builds its OpenAPI v2 document when a client asks for it, which few do, and shares
-// those of v3 with the servers that the process has had before. Each of the two is a
-// fifth of the CPU time of a boot.
-func (c *Chain) installOpenAPI() error {
+// builds its OpenAPI documents when a client asks for them, which few do, and shares
+// those of v3 with the servers that the process has had before. Each of the two would be
+// a fifth of the CPU time of a boot.
+func (c *Chain) installOpenAPI() {
 	server := c.servers.kubeapi.ControlPlane.GenericAPIServer
 	container, mux := server.Handler.GoRestfulContainer, server.Handler.NonGoRestfulMux
 	config := c.configs.kubeapi.ControlPlane.Generic
@@ -41,30 +40,55 @@ func (c *Chain) installOpenAPI() error {
 	}))
 	server.OpenAPIVersionedService = handler.NewOpenAPIServiceLazy(document)
 	server.OpenAPIVersionedService.RegisterOpenAPIVersionedService("/openapi/v2", mux)
-	if c.cfg.OwnDocuments {
-		server.OpenAPIV3VersionedService = routes.OpenAPI{V3Config: config.OpenAPIV3Config}.InstallV3(container, mux)
-		return nil
-	}
-	server.OpenAPIV3VersionedService = sharedOpenAPIv3(server.Handler, config.OpenAPIV3Config)
-	return server.OpenAPIV3VersionedService.RegisterOpenAPIV3VersionedService(openAPIv3Path, mux)
+	c.documents.Install(mux, container.RegisteredWebServices(), func() *handler3.OpenAPIService {
+		if c.cfg.OwnDocuments {
+			return buildOpenAPIv3(server.Handler, config.OpenAPIV3Config)
+		}
+		return sharedOpenAPIv3(server.Handler, config.OpenAPIV3Config)
+	})
 }
 
 // sharedOpenAPIv3 returns the service of the OpenAPI v3 documents of a server's routes.
 // Nothing changes it: those of CRDs and of aggregated servers have other services.
 func sharedOpenAPIv3(server *genericapiserver.APIServerHandler, config *common.OpenAPIV3Config) *handler3.OpenAPIService {
 	return process.Memo("OpenAPI v3 "+openAPIKey(server, config), func() *handler3.OpenAPIService {
-		return routes.OpenAPI{V3Config: config}.InstallV3(server.GoRestfulContainer, mux.NewPathRecorderMux("OpenAPI v3"))
+		return buildOpenAPIv3(server, config)
 	})
+}
+
+func buildOpenAPIv3(
+	server *genericapiserver.APIServerHandler, config *common.OpenAPIV3Config,
+) *handler3.OpenAPIService {
+	return routes.OpenAPI{V3Config: config}.InstallV3(server.GoRestfulContainer, mux.NewPathRecorderMux("OpenAPI v3"))
+}
+
+// sharedDefinitions shares the schemas of all types with the servers that the process has had before.
+// Each builder of documents asks for them anew, and adds to the extensions of those that it uses.
+func sharedDefinitions(get common.GetOpenAPIDefinitions) common.GetOpenAPIDefinitions {
+	return func(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+		// The schemas refer to one another as in v2 or as in v3, by the same names in every server.
+		example := ref("k8s.io/api/core/v1.Pod")
+		key := fmt.Sprintln("OpenAPI definitions", example.String(), gatesKey())
+		made := process.Memo(key, func() map[string]common.OpenAPIDefinition { return get(ref) })
+		definitions := make(map[string]common.OpenAPIDefinition, len(made))
+		for name, definition := range made {
+			definition.Schema.Extensions = maps.Clone(definition.Schema.Extensions)
+			definitions[name] = definition
+		}
+		return definitions
+	}
+}
+
+// gatesKey says what decides about the definitions.
+func gatesKey() string {
+	gates := utilfeature.DefaultMutableFeatureGate
+	return fmt.Sprint(gates, gates.EmulationVersion(), gates.MinCompatibilityVersion())
 }
 
 // openAPIKey is a digest of all that the documents depend on: what is served, and the
 // feature gates, which decide about the definitions.
 func openAPIKey(server *genericapiserver.APIServerHandler, config *common.OpenAPIV3Config) string {
-	gates := utilfeature.DefaultMutableFeatureGate
-	lines := []string{
-		fmt.Sprintf("%+v", config.Info.InfoProps),
-		fmt.Sprint(gates, gates.EmulationVersion(), gates.MinCompatibilityVersion()),
-	}
+	lines := []string{fmt.Sprintf("%+v", config.Info.InfoProps), gatesKey()}
 	for _, service := range server.GoRestfulContainer.RegisteredWebServices() {
 		for _, route := range service.Routes() {
 			lines = append(lines, fmt.Sprint(route.Method, route.Path, route.Operation, route.Consumes, route.Produces))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -14,14 +15,10 @@ func (c *Chain) prepare(context.Context) error {
 	if err := c.addHooks(); err != nil {
 		return err
 	}
-	if err := c.installOpenAPI(); err != nil {
+	c.installOpenAPI()
+	if err := onOwnStack(c.prepareRun); err != nil {
 		return err
 	}
-	prepared, err := c.servers.aggregator.PrepareRun()
-	if err != nil {
-		return err
-	}
-	c.prepared = prepared
 	if err := c.polling.Slow(c.servers.aggregator); err != nil {
 		return err
 	}
@@ -29,6 +26,29 @@ func (c *Chain) prepare(context.Context) error {
 	c.untraced = handler.FullHandlerChain
 	handler.FullHandlerChain = c.requests.Outermost(c.untraced)
 	return nil
+}
+
+func (c *Chain) prepareRun() error {
+	prepared, err := c.servers.aggregator.PrepareRun()
+	c.prepared = prepared
+	return err
+}
+
+// onOwnStack runs do on a stack of its own: upstream keeps the stack of whoever registers a path,
+// of 300 paths with PrepareRun, and that takes the longer the deeper it is.
+func onOwnStack(do func() error) error {
+	ended, returned := make(chan error, 1), false
+	go func() {
+		defer close(ended)
+		err := do()
+		returned = true
+		ended <- err
+	}()
+	err := <-ended
+	if !returned { // a fatal log line or a panic has ended the goroutine, and ends the server
+		runtime.Goexit()
+	}
+	return err
 }
 
 // addHooks adds the post-start hooks of the configuration, before PrepareRun makes the

@@ -3,7 +3,7 @@ package process
 import "k8s.io/utils/lru"
 
 // memoLimit bounds what is kept: a process has few configurations, each of some megabytes.
-const memoLimit = 4
+const memoLimit = 6
 
 // memo keeps values that a server has made and later servers use too.
 var memo = lru.New(memoLimit)

@@ -7,6 +7,7 @@ package upstream
 // envtest when schemas come late.
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"sync"
@@ -111,6 +112,21 @@ func (p *OpenAPIPolling) Slow(aggregator *aggregatorapiserver.APIAggregator) err
 	defer p.mu.Unlock()
 	p.queue = slow
 	return nil
+}
+
+// FetchOpenAPI lets the aggregator ask the servers of the chain for their documents now.
+func FetchOpenAPI(aggregator *aggregatorapiserver.APIAggregator) error {
+	const path = "openAPIV3AggregationController.openAPIAggregationManager"
+	manager, err := unexported[openapiv3aggregator.SpecProxier](aggregator, path)
+	if manager == nil || err != nil {
+		return err // or OpenAPI is off
+	}
+	for _, name := range (*manager).GetAPIServiceNames() {
+		if openapiv3aggregator.IsLocalAPIService(name) {
+			err = errors.Join(err, (*manager).UpdateAPIServiceSpec(name))
+		}
+	}
+	return err
 }
 
 // openAPIQueue returns where the queue is, nil if the aggregator serves no OpenAPI.

@@ -48,6 +48,7 @@ func TestOpenAPIQueue(t *testing.T) {
 	queue, err := openAPIQueue(&aggregatorapiserver.APIAggregator{})
 	require.NoError(t, err)
 	assert.Nil(t, queue, "an aggregator without OpenAPI has a queue")
+	assert.NoError(t, FetchOpenAPI(&aggregatorapiserver.APIAggregator{}))
 }
 
 // TestUnexported shows the errors of a future upstream.

@@ -30,6 +30,11 @@ func (c *Chain) wrapHooks(context.Context) error {
 		upstream: map[string]genericapiserver.PostStartHookFunc{},
 	}
 	prompt := bootstrap.Hooks()
+	if c.cfg.Bootstrapped {
+		prompt = bootstrap.NothingToDo()
+	}
+	first := upstream.NewInformersFirst(c.caches.BeginPolicies,
+		c.generic.informers, c.servers.apiextensions.Informers, c.servers.aggregator.APIRegistrationInformers)
 	var err, changed error
 	h.names, err = upstream.WrapPostStartHooks(c.server(), func(name string, hook genericapiserver.PostStartHookFunc) genericapiserver.PostStartHookFunc {
 		if name == bootstrap.ServiceRepairHook {
@@ -43,6 +48,13 @@ func (c *Chain) wrapHooks(context.Context) error {
 			hook = withoutReload(hook)
 		case prompt[name] != nil && !c.cfg.UpstreamPauses:
 			hook = prompt[name]
+		case name == bootstrap.ServiceCIDRHook && !c.cfg.UpstreamPauses:
+			hook = bootstrap.ServiceCIDR(hook, c.serviceRanges()...)
+		case name == bootstrap.AuthenticationInfoHook && !c.cfg.UpstreamPauses:
+			hook = bootstrap.AuthenticationInfo(hook, c.servers.kubeapi.ControlPlane.ClusterAuthenticationInfo)
+		}
+		if !c.cfg.UpstreamPauses {
+			hook = first.Wrap(name, hook)
 		}
 		return h.PostStart(name, hook)
 	})
@@ -57,6 +69,16 @@ func (c *Chain) wrapHooks(context.Context) error {
 		return err
 	}
 	return c.knowNames()
+}
+
+// serviceRanges are the ranges of --service-cluster-ip-range, one or two.
+func (c *Chain) serviceRanges() []string {
+	extra := c.configs.kubeapi.Extra
+	ranges := []string{extra.ServiceIPRange.String()}
+	if extra.SecondaryServiceIPRange.IP != nil {
+		ranges = append(ranges, extra.SecondaryServiceIPRange.String())
+	}
+	return ranges
 }
 
 // Hooks returns the names of the post-start hooks, sorted.

@@ -6,14 +6,15 @@ package bootstrap
 // TestRoles when it does something else.
 
 import (
+	"context"
 	"fmt"
-	"maps"
-	"slices"
 	_ "unsafe" // for go:linkname
 
-	rbacv1 "k8s.io/api/rbac/v1"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	clientset "k8s.io/client-go/kubernetes"
+	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 )
@@ -29,48 +30,51 @@ func roles(hook genericapiserver.PostStartHookContext) error {
 	if err != nil {
 		return fmt.Errorf("unable to initialize roles: %w", err)
 	}
-	if err := retry(hook, func() (bool, error) { return ensureRoles(client) }); err != nil {
+	if err := retry(hook, func() (bool, error) { return ensureRoles(hook, client) }); err != nil {
 		return fmt.Errorf("unable to initialize roles: %w", err)
 	}
 	return nil
 }
 
-// ensureRoles has upstream ensure its policy in parts of one map entry at most, as
-// maps have no order. Only with the first part it looks whether the store answers.
-func ensureRoles(client clientset.Interface) (done bool, err error) {
-	all := true
-	for i, part := range rolePolicy() {
-		if i == 1 {
-			client = noList{client}
-		}
-		done, err := ensureRBACPolicy(part, client)
-		if err != nil || i == 0 && !done {
-			return false, err
-		}
-		all = all && done
+// ensureRoles has upstream ensure its policy: it gets each of 140 objects, and creates those that are
+// missing. Where there are none, they are all created first, so that upstream is left with the few
+// in namespaces.
+func ensureRoles(ctx context.Context, client clientset.Interface) (done bool, err error) {
+	policy := rolePolicy()
+	found, err := client.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{Limit: 1})
+	if err == nil && len(found.Items) == 0 && createClusterRoles(ctx, client.RbacV1(), policy) == nil {
+		policy = &rbacrest.PolicyData{Roles: policy.Roles, RoleBindings: policy.RoleBindings}
 	}
-	return all, nil
+	return ensureRBACPolicy(policy, client)
 }
 
-// rolePolicy is upstream's policy, in parts.
-func rolePolicy() []*rbacrest.PolicyData {
-	var parts []*rbacrest.PolicyData
-	aggregate := bootstrappolicy.ClusterRolesToAggregate()
-	for _, from := range slices.Sorted(maps.Keys(aggregate)) {
-		parts = append(parts, &rbacrest.PolicyData{ClusterRolesToAggregate: map[string]string{from: aggregate[from]}})
+// createClusterRoles creates the cluster roles of a policy and their bindings, some at a time.
+func createClusterRoles(ctx context.Context, client rbacv1client.RbacV1Interface, policy *rbacrest.PolicyData) error {
+	var work errgroup.Group
+	work.SetLimit(4)
+	for _, role := range policy.ClusterRoles {
+		work.Go(func() error {
+			_, err := client.ClusterRoles().Create(ctx, &role, metav1.CreateOptions{})
+			return err
+		})
 	}
-	parts = append(parts, &rbacrest.PolicyData{
+	for _, binding := range policy.ClusterRoleBindings {
+		work.Go(func() error {
+			_, err := client.ClusterRoleBindings().Create(ctx, &binding, metav1.CreateOptions{})
+			return err
+		})
+	}
+	return work.Wait()
+}
+
+// rolePolicy is the policy of upstream's hook.
+func rolePolicy() *rbacrest.PolicyData {
+	return &rbacrest.PolicyData{
 		ClusterRoles:               append(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles()...),
 		ClusterRoleBindings:        append(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()...),
+		Roles:                      bootstrappolicy.NamespaceRoles(),
+		RoleBindings:               bootstrappolicy.NamespaceRoleBindings(),
+		ClusterRolesToAggregate:    bootstrappolicy.ClusterRolesToAggregate(),
 		ClusterRoleBindingsToSplit: bootstrappolicy.ClusterRoleBindingsToSplit(),
-	})
-	roles := bootstrappolicy.NamespaceRoles()
-	for _, namespace := range slices.Sorted(maps.Keys(roles)) {
-		parts = append(parts, &rbacrest.PolicyData{Roles: map[string][]rbacv1.Role{namespace: roles[namespace]}})
 	}
-	bindings := bootstrappolicy.NamespaceRoleBindings()
-	for _, namespace := range slices.Sorted(maps.Keys(bindings)) {
-		parts = append(parts, &rbacrest.PolicyData{RoleBindings: map[string][]rbacv1.RoleBinding{namespace: bindings[namespace]}})
-	}
-	return parts
 }

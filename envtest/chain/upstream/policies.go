@@ -1,7 +1,8 @@
 package upstream
 
 // Works around policySource (k8s.io/apiserver/pkg/admission/plugin/policy/generic), which looks once a
-// second whether policies have changed: one of the last test would be enforced in the next.
+// second whether policies have changed: one of the last test would be enforced in the next. And at boot
+// it looks every 100 ms whether its informers have synced, for as long as which nothing can be written.
 
 import (
 	"reflect"
@@ -21,21 +22,13 @@ func isPolicySource(t reflect.Type) bool {
 // forgetPolicies takes the policies and bindings that a source's informers do not have, or have in
 // another version, from those that it enforces. It looks for what is new by itself, in its time.
 func forgetPolicies(source reflect.Value) {
-	field := func(name string) reflect.Value {
-		f := source.Elem().FieldByName(name)
-		return reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem() // it is not exported
-	}
-	policies := field("policyInformer").Interface().(cache.SharedIndexInformer)
-	bindings := field("bindingInformer").Interface().(cache.SharedIndexInformer)
-	enforced := field("policies")                            // an atomic.Pointer, whose first field is a [0]*T
-	hooks := enforced.Type().Field(0).Type.Elem().Elem()     // a slice of policies with their bindings
-	at := (*unsafe.Pointer)(enforced.Addr().UnsafePointer()) // its only other field
+	policies, bindings := policyInformers(source)
+	hooks, at := enforcedPolicies(source)
 	before := atomic.LoadPointer(at)
 	if before == nil {
 		return // the source has not begun
 	}
-	after := reflect.New(hooks)
-	after.Elem().Set(reflect.MakeSlice(hooks, 0, 0)) // not nil, which says that the source has not begun
+	after := noPolicies(hooks)
 	for _, hook := range reflect.NewAt(hooks, before).Elem().Seq2() {
 		bound := reflect.New(hook.FieldByName("Bindings").Type()).Elem()
 		for _, binding := range hook.FieldByName("Bindings").Seq2() {
@@ -50,6 +43,44 @@ func forgetPolicies(source reflect.Value) {
 		after.Elem().Index(after.Elem().Len() - 1).FieldByName("Bindings").Set(bound)
 	}
 	atomic.StorePointer(at, after.UnsafePointer())
+}
+
+// beginPolicies lets a source enforce nothing, where it would look in a moment and find nothing.
+func beginPolicies(source reflect.Value) {
+	policies, bindings := policyInformers(source)
+	if !policies.HasSynced() || !bindings.HasSynced() || len(policies.GetStore().ListKeys()) > 0 {
+		return
+	}
+	hooks, at := enforcedPolicies(source)
+	atomic.CompareAndSwapPointer(at, nil, noPolicies(hooks).UnsafePointer())
+}
+
+// policyInformers returns the informers of a source's policies and of their bindings.
+func policyInformers(source reflect.Value) (policies, bindings cache.SharedIndexInformer) {
+	informer := func(name string) cache.SharedIndexInformer {
+		return sourceField(source, name).Interface().(cache.SharedIndexInformer)
+	}
+	return informer("policyInformer"), informer("bindingInformer")
+}
+
+// enforcedPolicies returns where a source keeps what it enforces, and the type of that: a slice of
+// policies with their bindings.
+func enforcedPolicies(source reflect.Value) (hooks reflect.Type, at *unsafe.Pointer) {
+	enforced := sourceField(source, "policies") // an atomic.Pointer, whose first field is a [0]*T
+	return enforced.Type().Field(0).Type.Elem().Elem(), (*unsafe.Pointer)(enforced.Addr().UnsafePointer())
+}
+
+// noPolicies returns a pointer to a slice that is not nil, which would say that the source has not begun.
+func noPolicies(hooks reflect.Type) reflect.Value {
+	none := reflect.New(hooks)
+	none.Elem().Set(reflect.MakeSlice(hooks, 0, 0))
+	return none
+}
+
+// sourceField returns a field of a source that is not exported.
+func sourceField(source reflect.Value, name string) reflect.Value {
+	f := source.Elem().FieldByName(name)
+	return reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem()
 }
 
 // has reports whether an informer has an object in the same version.

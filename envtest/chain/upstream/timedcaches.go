@@ -26,6 +26,7 @@ import (
 type TimedCaches struct {
 	roots   map[string]any
 	empties map[string]func() // by where the cache is, such as "LimitRanger.liveLookupCache"
+	sources []reflect.Value   // of policies, which are among the caches
 	filters []*renewable
 	seen    map[seenValue]bool
 }
@@ -88,6 +89,14 @@ func (c *TimedCaches) Find() {
 	c.roots, c.seen = nil, nil
 }
 
+// BeginPolicies lets requests be admitted once the informers of policies have synced and there are
+// none. Otherwise upstream looks by itself, up to 100 ms later.
+func (c *TimedCaches) BeginPolicies() {
+	for _, source := range c.sources {
+		beginPolicies(source)
+	}
+}
+
 // Names says where the caches are.
 func (c *TimedCaches) Names() []string { return slices.Sorted(maps.Keys(c.empties)) }
 
@@ -113,7 +122,11 @@ func (c *TimedCaches) look(at string, v reflect.Value) {
 			return
 		}
 		c.seen[value] = true
-		if empty := emptierOf(v); empty != nil {
+		if isPolicySource(v.Type().Elem()) {
+			source := reflect.NewAt(v.Type().Elem(), v.UnsafePointer())
+			c.sources = append(c.sources, source)
+			c.empties[at] = func() { forgetPolicies(source) }
+		} else if empty := emptierOf(v); empty != nil {
 			c.empties[at] = empty
 		} else {
 			c.look(at, v.Elem())
@@ -161,10 +174,6 @@ func emptierOf(v reflect.Value) func() {
 	case reflect.TypeFor[*utilcache.Expiring]():
 		cache := (*utilcache.Expiring)(v.UnsafePointer())
 		return func() { emptyExpiring(cache) }
-	}
-	if isPolicySource(v.Type().Elem()) {
-		source := reflect.NewAt(v.Type().Elem(), v.UnsafePointer())
-		return func() { forgetPolicies(source) }
 	}
 	return nil
 }

@@ -12,7 +12,10 @@ import (
 	"sync"
 	"sync/atomic"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/chain/bootstrap"
 	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/process"
@@ -54,6 +57,8 @@ type ControlPlane struct {
 	adminToken string          // of trace.AdminUser
 	kubeconfig string          // the file that was written, empty for none
 	boot       *Snapshot       // for Reset, nil if there can be none
+	// bootstrapped says that the store had the objects of an earlier boot when the first server began.
+	bootstrapped bool
 
 	crashOnce sync.Once
 	crashed   chan struct{}
@@ -171,6 +176,9 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
+	if !cp.virtual {
+		defer process.Boot()()
+	}
 	within := cp.cfg.timeouts.within
 	all := func(ctx context.Context) error { return cp.startAll(ctx, giveUp, resourcesOf(crds)) }
 	if err := within(ctx, "a start", all); err != nil {
@@ -213,6 +221,12 @@ func (cp *ControlPlane) startAll(ctx context.Context, giveUp context.CancelCause
 		return err
 	}
 	cp.followStore(giveUp)
+	if err := cp.shareBoot(func(store clientv3.KV) (err error) {
+		cp.bootstrapped, err = bootstrap.WriteObjects(ctx, cp.cfg.bootKind(), store)
+		return err
+	}); err != nil {
+		return err
+	}
 	if err := cp.watchStore(); err != nil {
 		return err
 	}
@@ -224,7 +238,25 @@ func (cp *ControlPlane) startAll(ctx context.Context, giveUp context.CancelCause
 			return err
 		}
 	}
+	cp.bootstrapped = false // a restart repairs what somebody has changed since
+	if err := cp.shareBoot(func(store clientv3.KV) error {
+		return bootstrap.KeepObjects(ctx, cp.cfg.bootKind(), store)
+	}); err != nil {
+		return err
+	}
 	return cp.first().chain().Storage().CheckEventsHistoryWindows()
+}
+
+// shareBoot reads or writes what boots have in common, if this boot has anything in common with others.
+func (cp *ControlPlane) shareBoot(share func(store clientv3.KV) error) error {
+	if !cp.cfg.ordinaryBoot() {
+		return nil
+	}
+	client, err := cp.store.Client()
+	if err != nil {
+		return err
+	}
+	return share(client.KV)
 }
 
 // startStore gives the store, which outlives every server, its own goroutine label.

@@ -20,6 +20,11 @@
 //   - virtual time: WithClock, WithoutLatency, WithoutHousekeeping
 //   - log and trace: WithLog, WithObserver, WithFullTrace
 //
+// The second control plane of a process, and those after it, start on a store that has the roles, API
+// services, flow control and namespaces of the first one with the same flags, with UIDs and times of
+// creation of their own. One that is watched from the start writes them itself: with rules, steps, hooks,
+// an observer or a full trace.
+//
 // Rules, records, the store and webhooks have packages of their own; the methods Faults, Trace,
 // Store and Webhooks of a ControlPlane return its values of them.
 package envtest

@@ -145,6 +145,7 @@ func (i *instance) chainConfig() (chain.Config, error) {
 		Restorer:       cp.restorer,
 		SettledWrites:  settled,
 		UpstreamPauses: virtualtime.Virtual() && !cp.cfg.promptHooks, // where they cost nothing
+		Bootstrapped:   cp.bootstrapped,
 		Virtual:        virtualtime.Virtual(),
 		OwnDocuments:   sim.Enabled(), // building them takes random numbers of the seed
 		PostStartHooks: cp.cfg.hooks,

@@ -20,6 +20,7 @@ import (
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/memory"
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/envtest/virtualtime"
 )
 
 // An Option says how a control plane differs from the default one.
@@ -267,6 +268,23 @@ func WithTimeouts(start, stop time.Duration) Option {
 		c.timeouts.start, c.timeouts.stop = cmp.Or(start, c.timeouts.start), cmp.Or(stop, c.timeouts.stop)
 	}
 }
+
+// bootFlags are those with which a boot may find what one with the same flags has written: they
+// name no file, which could have changed, and nothing that would hear of a write.
+var bootFlags = []string{"--authorization-mode=", "--feature-gates=", "--runtime-config=", "--v=", "--vmodule="}
+
+// ordinaryBoot says whether nothing but the time it takes tells how the objects came into the
+// store that each boot of the process writes: roles, API services, flow control, namespaces.
+func (c *config) ordinaryBoot() bool {
+	ordinaryFlags := !slices.ContainsFunc(c.flags, func(flag string) bool {
+		return !slices.ContainsFunc(bootFlags, func(name string) bool { return strings.HasPrefix(flag, name) })
+	})
+	watched := len(c.faults)+len(c.hooks)+len(c.observers)+len(c.steps)+len(c.flagWebhooks) > 0 || c.fullTrace
+	return ordinaryFlags && !watched && c.store == nil && c.replicas == 1 && !virtualtime.Virtual()
+}
+
+// bootKind is equal for boots that write the same.
+func (c *config) bootKind() string { return strings.Join(c.flags, "\n") }
 
 // holds says whether anything is held from the start.
 func (c *config) holds() bool {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/chain/bootstrap"
 	"snowglobe.test/envtest/trace"
 )
 
@@ -47,7 +48,8 @@ func TestBootObjects(t *testing.T) {
 func startAndUse(t *testing.T, options ...envtest.Option) *envtest.ControlPlane {
 	cp := envtest.Start(t, options...)
 	client := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1()
-	_, err := client.ConfigMaps("kube-system").Get(t.Context(), "extension-apiserver-authentication", metav1.GetOptions{})
+	const info = "extension-apiserver-authentication"
+	_, err := client.ConfigMaps("kube-system").Get(t.Context(), info, metav1.GetOptions{})
 	assert.NoError(t, err)
 	_, err = client.Services("default").Create(t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
@@ -67,6 +69,21 @@ func TestBootObjectsRepaired(t *testing.T) {
 	require.NoError(t, server.Restart(t.Context()))
 	_, err := roles.Get(t.Context(), "view", metav1.GetOptions{})
 	assert.NoError(t, err)
+}
+
+// TestBootHooks fails when upstream has no hook of a name any more that the chain treats apart: a boot would
+// only get slower.
+func TestBootHooks(t *testing.T) {
+	var names []string
+	for _, record := range envtest.Start(t).Trace().Records() {
+		if hook, ok := record.Event.(trace.Hook); ok {
+			names = append(names, hook.Name)
+		}
+	}
+	assert.Subset(t, names, []string{
+		"generic-apiserver-start-informers", "start-apiextensions-informers", "start-kube-aggregator-informers",
+		bootstrap.ServiceCIDRHook, bootstrap.AuthenticationInfoHook,
+	})
 }
 
 // creates counts the cluster roles that the servers of a control plane have created.

@@ -256,6 +256,7 @@ func (cp *ControlPlane) shareBoot(share func(store clientv3.KV) error) error {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = client.Close() }()
 	return share(client.KV)
 }
 

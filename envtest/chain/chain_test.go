@@ -17,8 +17,9 @@ import (
 
 // optional are the fields of Config that may be left out.
 var optional = map[string]bool{
-	"OwnIdentity": true, "CacheWindows": true, "Dial": true, "DialInProcess": true, "Tokens": true, "Faults": true, "SettledWrites": true, "UpstreamPauses": true, "Bootstrapped": true,
-	"Virtual": true, "OwnDocuments": true, "PostStartHooks": true,
+	"OwnIdentity": true, "CacheWindows": true, "Dial": true, "DialInProcess": true, "Tokens": true, "Faults": true,
+	"SettledWrites": true, "UpstreamPauses": true, "Bootstrapped": true, "Virtual": true, "OwnDocuments": true,
+	"PostStartHooks": true,
 }
 
 func fullConfig() Config {

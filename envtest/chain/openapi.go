@@ -25,7 +25,7 @@ import (
 // installOpenAPI does for the kube-apiserver what upstream's PrepareRun would, but
 // builds its OpenAPI documents when a client asks for them, which few do, and shares
 // those of v3 with the servers that the process has had before. Each of the two would be
-// a fifth of the CPU time of a boot.
+// a sixth or more of the CPU time of a boot.
 func (c *Chain) installOpenAPI() {
 	server := c.servers.kubeapi.ControlPlane.GenericAPIServer
 	container, mux := server.Handler.GoRestfulContainer, server.Handler.NonGoRestfulMux

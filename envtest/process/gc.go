@@ -2,6 +2,7 @@ package process
 
 import (
 	"runtime/debug"
+	"runtime/metrics"
 	"sync"
 )
 
@@ -17,9 +18,9 @@ var boots struct {
 	raised  bool
 }
 
-// Boot lets the heap grow until end is called: a boot allocates some 80 MB, most of which stay, and
-// the collector would look through them again and again, for a fifth of the boot's time. It changes
-// nothing where GOGC or the program has chosen a percentage; GOMEMLIMIT is always obeyed.
+// Boot lets the heap grow until end is called: a boot allocates some 80 MB, and the collector would
+// take a fifth of its time. It changes nothing where GOGC or the program has chosen another percentage
+// than the default; GOMEMLIMIT is always obeyed.
 func Boot() (end func()) {
 	boots.mu.Lock()
 	defer boots.mu.Unlock()
@@ -38,10 +39,12 @@ func Boot() (end func()) {
 }
 
 // replaceGCPercent sets a percentage in place of another, and nothing in place of any other.
-func replaceGCPercent(was, percent int) bool {
-	found := debug.SetGCPercent(percent)
-	if found != was {
-		debug.SetGCPercent(found)
+func replaceGCPercent(was uint64, percent int) bool {
+	now := []metrics.Sample{{Name: "/gc/gogc:percent"}} // setting it, to see what it was, could start a collection
+	metrics.Read(now)
+	if now[0].Value.Uint64() != was {
+		return false
 	}
-	return found == was
+	debug.SetGCPercent(percent)
+	return true
 }

@@ -1,7 +1,7 @@
 // Package bootstrap is package upstream for what lies in k8s.io/kubernetes, which it
-// links: the two post-start hooks that wait a whole second before their first try,
-// without that wait, which in real time would be most of a boot; and the end of the
-// loops that repair service IPs. What the hooks do is upstream's.
+// links: post-start hooks without their waits, which in real time would be most of a
+// boot; what these hooks have written in an earlier boot of the process; and the end
+// of the loops that repair service IPs. What the hooks do is upstream's.
 package bootstrap
 
 import (

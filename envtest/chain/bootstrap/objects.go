@@ -31,7 +31,7 @@ var objectPrefixes = []string{
 	"/registry/servicecidrs/",
 }
 
-// objects has what an earlier boot of the process wrote, 180 objects of 200 kB, by the kind of boot.
+// objects has what an earlier boot of the process wrote, 180 objects with 200 kB in all, by the kind of boot.
 var objects = lru.New(4)
 
 // KeepObjects keeps the objects in the store of a server that has just become ready, for the next

@@ -1,5 +1,8 @@
 package bootstrap
 
+// Works around defaultservicecidr.Controller (k8s.io/kubernetes/pkg/controlplane/controller), whose Start
+// waits 100 ms. TestBootHooks of envtest notices when upstream has no such hook.
+
 import (
 	"context"
 	"fmt"
@@ -16,8 +19,8 @@ import (
 const ServiceCIDRHook = "start-kubernetes-service-cidr-controller"
 
 // ServiceCIDR lets a boot go on as soon as there is the default ServiceCIDR of these ranges, which is
-// what its hook waits for. It does so by an informer, at which it looks at once and then 100 ms later,
-// and creates what is missing only then.
+// what its hook waits for. The hook looks at an informer at once, and then 100 ms later, and creates
+// what is missing only then.
 func ServiceCIDR(hook genericapiserver.PostStartHookFunc, ranges ...string) genericapiserver.PostStartHookFunc {
 	return func(ctx genericapiserver.PostStartHookContext) error {
 		client, err := networkingclient.NewForConfig(ctx.LoopbackClientConfig)

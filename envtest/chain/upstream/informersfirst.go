@@ -1,5 +1,8 @@
 package upstream
 
+// Works around GenericAPIServer.RunPostStartHooks (k8s.io/apiserver/pkg/server, hooks.go), which begins all
+// hooks at the same time. TestBootHooks of envtest notices when upstream has other hooks.
+
 import (
 	"reflect"
 	"slices"

@@ -1,5 +1,9 @@
 package upstream
 
+// Works around specProxier (k8s.io/kube-aggregator/pkg/controllers/openapiv3/aggregator), which asks for the
+// index of OpenAPI v3 while a server is assembled. TestLazyOpenAPI shows what for, and TestPolicyAtOnce and
+// TestSchemasOfConfigurations of envtest fail when somebody gets less than upstream gives.
+
 import (
 	"encoding/json"
 	"net/http"
@@ -40,7 +44,7 @@ func (d *LazyOpenAPI) Install(
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(withoutHashes)
+		_, _ = w.Write(withoutHashes) // the client may be gone
 	})
 	mux.HandlePrefix(openAPIv3Path+"/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		service().HandleGroupVersion(w, r)

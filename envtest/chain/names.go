@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/emicklei/go-restful/v3"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -34,18 +35,24 @@ func (c *Chain) knowNames() error {
 func (c *Chain) resourceNames(sub bool) []string {
 	infos := genericapiserver.NewRequestInfoResolver(c.generic.config)
 	names := map[string]bool{}
-	for _, server := range []*genericapiserver.GenericAPIServer{
-		c.servers.apiextensions.GenericAPIServer, c.servers.kubeapi.ControlPlane.GenericAPIServer, c.server(),
-	} {
-		for _, service := range server.Handler.GoRestfulContainer.RegisteredWebServices() {
-			for _, route := range service.Routes() {
-				if name := resourceAt(infos, route.Path); name != "" && strings.Contains(name, "/") == sub {
-					names[name] = true
-				}
+	for _, service := range c.services() {
+		for _, route := range service.Routes() {
+			if name := resourceAt(infos, route.Path); name != "" && strings.Contains(name, "/") == sub {
+				names[name] = true
 			}
 		}
 	}
 	return slices.Collect(maps.Keys(names))
+}
+
+// services are the built-in APIs of all servers.
+func (c *Chain) services() (services []*restful.WebService) {
+	for _, server := range []*genericapiserver.GenericAPIServer{
+		c.servers.apiextensions.GenericAPIServer, c.servers.kubeapi.ControlPlane.GenericAPIServer, c.server(),
+	} {
+		services = append(services, server.Handler.GoRestfulContainer.RegisteredWebServices()...)
+	}
+	return services
 }
 
 // resourceAt returns the resource, with its group and subresource, of an API path;

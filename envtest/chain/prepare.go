@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"snowglobe.test/envtest/chain/upstream"
 )
 
 // prepare is upstream's PrepareRun of all servers: OpenAPI, healthz, livez, readyz.
@@ -17,6 +19,9 @@ func (c *Chain) prepare(context.Context) error {
 	}
 	c.installOpenAPI()
 	if err := onOwnStack(c.prepareRun); err != nil {
+		return err
+	}
+	if err := upstream.ShareRoutePaths(c.services()); err != nil {
 		return err
 	}
 	if err := c.polling.Slow(c.servers.aggregator); err != nil {

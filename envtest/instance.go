@@ -63,7 +63,7 @@ func newInstance(s *Server) (*instance, error) {
 	}
 	i.endpoint, err = serve.Listen(serve.Config{
 		Address: s.address(), TLS: tls,
-		Around: func(handle func()) { i.member.Do(handle) },
+		Enter: func() (leave func()) { return i.member.Enter() },
 	})
 	if err != nil {
 		return nil, err

@@ -174,10 +174,15 @@ func (m *Member) takeOver(flags Flags) (err error) {
 // Do runs f with the member's label: until f returns, this goroutine is the member's, and
 // so are all goroutines that f starts.
 func (m *Member) Do(f func()) {
+	defer m.Enter()()
+	f()
+}
+
+// Enter gives this goroutine the member's label until it calls leave.
+func (m *Member) Enter() (leave func()) {
 	before := goroutineLabels()
 	pprof.SetGoroutineLabels(m.ctx)
-	defer setGoroutineLabels(before)
-	f()
+	return func() { setGoroutineLabels(before) }
 }
 
 // Go runs f in a goroutine of the member. The channel is closed when it has ended,

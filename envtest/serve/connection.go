@@ -26,7 +26,7 @@ func newConnection(e *Endpoint, certificates []*x509.Certificate) *Connection {
 	c := &Connection{endpoint: e}
 	c.requests.PeerCertificates = certificates
 	c.upgrades = memnet.UpgradeTransport(c.Dial, e.tls)
-	c.requests.Handler, c.requests.Upgrade = http.HandlerFunc(e.serve), c.upgrades
+	c.requests.Handler, c.requests.Upgrade = inside{e}, c.upgrades
 	return c
 }
 

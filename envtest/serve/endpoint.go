@@ -21,9 +21,9 @@ type Config struct {
 	Address string
 	// TLS is the client side of the connections of upgrade requests.
 	TLS *tls.Config
-	// Around runs the handling of each request from inside the process, so that
-	// its goroutine can be marked as the server's. Nil just runs it.
-	Around func(handle func())
+	// Enter is called before each request from inside the process is handled, and leave after it, so
+	// that its goroutine can be marked as the server's.
+	Enter func() (leave func())
 }
 
 // Endpoint is where one run of an API server can be reached. The server opens it to
@@ -33,7 +33,7 @@ type Config struct {
 type Endpoint struct {
 	listener *listener
 	tls      *tls.Config
-	around   func(func())
+	enter    func() (leave func())
 	loopback loopback
 
 	handler  atomic.Pointer[http.Handler] // nil while no request may come in
@@ -54,11 +54,11 @@ func Listen(config Config) (*Endpoint, error) {
 		return nil, err
 	}
 	e := &Endpoint{
-		listener: l, tls: config.TLS, around: config.Around,
+		listener: l, tls: config.TLS, enter: config.Enter,
 		opened: make(chan struct{}), refusing: make(chan struct{}), connections: map[*Connection]struct{}{},
 	}
-	if e.around == nil {
-		e.around = func(handle func()) { handle() }
+	if e.enter == nil {
+		e.enter = func() (leave func()) { return func() {} }
 	}
 	e.loopback = loopback{e.add(nil)}
 	return e, nil
@@ -116,6 +116,24 @@ func (e *Endpoint) Reset() {
 	e.listener.reset()
 }
 
+// Disconnect resets the connections of all clients inside the process, and returns when nothing of
+// what they have asked for is at work. They may connect again.
+func (e *Endpoint) Disconnect(ctx context.Context) error {
+	e.mu.Lock()
+	connections := slices.Collect(maps.Keys(e.connections))
+	e.mu.Unlock()
+	for _, c := range connections {
+		if c == e.loopback.Connection {
+			continue
+		}
+		c.Break(ErrReset)
+		if err := c.requests.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Stop breaks off what is in flight, closes the listener, and joins all goroutines.
 func (e *Endpoint) Stop(ctx context.Context) error {
 	defer e.listener.stop()
@@ -154,13 +172,17 @@ func (e *Endpoint) add(certificates []*x509.Certificate) *Connection {
 	return c
 }
 
-// serve handles a request from inside the process.
-func (e *Endpoint) serve(w http.ResponseWriter, req *http.Request) {
-	handler := e.handler.Load()
+// inside handles requests from inside the process.
+type inside struct{ *Endpoint }
+
+// ServeHTTP implements http.Handler.
+func (i inside) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	handler := i.handler.Load()
 	if handler == nil {
 		panic(http.ErrAbortHandler) // closed since RoundTrip looked
 	}
-	e.around(func() { (*handler).ServeHTTP(w, req) })
+	defer i.enter()()
+	(*handler).ServeHTTP(w, req)
 }
 
 // end lets no client in any more, and returns the connections there are.

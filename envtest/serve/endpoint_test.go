@@ -6,7 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -69,20 +69,19 @@ func TestOpenAndClose(t *testing.T) {
 	assert.ErrorIs(t, err, serve.ErrRefused)
 }
 
-// TestAround finds every request from inside the process run by the hook.
-func TestAround(t *testing.T) {
-	var mu sync.Mutex
-	var runs int
-	endpoint := listen(t, serve.Config{Around: func(handle func()) {
-		mu.Lock()
-		runs++
-		mu.Unlock()
-		handle()
+// TestEnter finds every request from inside the process handled between the two calls.
+func TestEnter(t *testing.T) {
+	var inside, handled atomic.Int32
+	endpoint := listen(t, serve.Config{Enter: func() (leave func()) {
+		inside.Add(1)
+		return func() { inside.Add(-1) }
 	}})
-	endpoint.Open(answer("snow"))
+	endpoint.Open(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { handled.Store(inside.Load()) }))
 	_, err := get(t, endpoint.Loopback())
 	require.NoError(t, err)
-	assert.Equal(t, 1, runs)
+	require.NoError(t, endpoint.Stop(t.Context())) // when the handler has returned
+	assert.EqualValues(t, 1, handled.Load())
+	assert.Zero(t, inside.Load())
 }
 
 // TestEndings has a request in flight when the way to the server ends: its client

@@ -21,26 +21,35 @@ import (
 func APIServices(
 	next http.Handler, i *edge.Injector, get func(name string) (*apiregistrationv1.APIService, error),
 ) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		op, ok := fault.Operation{}, false
-		if i.Active() {
-			op, ok = describeAggregated(req, get)
-		}
-		if !ok {
-			next.ServeHTTP(w, req)
-			return
-		}
-		edge.Execute(req.Context(), i, func() fault.Operation { return op }, edge.Ways[done]{
-			Proceed: func() done {
-				next.ServeHTTP(w, req)
-				return done{}
-			},
-			Discard: func() { serveDiscarding(next, req, op.Verb == "watch") },
-			Fail: func(err error) done {
-				failProxied(w, req, err)
-				return done{}
-			},
-		})
+	return &apiServices{next, i, get}
+}
+
+type apiServices struct {
+	next     http.Handler
+	injector *edge.Injector
+	get      func(name string) (*apiregistrationv1.APIService, error)
+}
+
+// ServeHTTP implements http.Handler.
+func (a *apiServices) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	op, ok := fault.Operation{}, false
+	if a.injector.Active() {
+		op, ok = describeAggregated(req, a.get)
+	}
+	if !ok {
+		a.next.ServeHTTP(w, req)
+		return
+	}
+	edge.Execute(req.Context(), a.injector, func() fault.Operation { return op }, edge.Ways[done]{
+		Proceed: func() done {
+			a.next.ServeHTTP(w, req)
+			return done{}
+		},
+		Discard: func() { serveDiscarding(a.next, req, op.Verb == "watch") },
+		Fail: func(err error) done {
+			failProxied(w, req, err)
+			return done{}
+		},
 	})
 }
 

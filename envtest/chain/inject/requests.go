@@ -62,48 +62,61 @@ func NewRequests(recorder *trace.Recorder, i *edge.Injector) *Requests {
 }
 
 // Outermost wraps the handler of the head server, filters included.
-func (r *Requests) Outermost(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		ctx, cancel := context.WithCancelCause(req.Context())
-		defer cancel(nil)
-		active := &activeRequest{asked: req, server: ServerFilters, cancel: cancel}
-		active.client = context.WithValue(ctx, activeRequestKey{}, active)
-		r.track(active, true)
-		defer r.track(active, false)
+func (r *Requests) Outermost(next http.Handler) http.Handler { return &outermost{r, next} }
 
-		started := time.Now()
-		status := &statusWriter{ResponseWriter: w, conn: &active.conn, code: http.StatusOK}
-		defer func() {
-			r.recorder.Record(active.event(req, trace.End, status.sent(), time.Since(started)))
-		}()
-		req = req.WithContext(active.client)
-		if process.Serve(func() { next.ServeHTTP(responsewriter.WrapForHTTP1Or2(status), req) }) {
-			active.conn.abort(io.ErrUnexpectedEOF)
-		}
-		active.conn.close(ctx, r.injector, w)
-	})
+type outermost struct {
+	*Requests
+	next http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (r *outermost) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	defer cancel(nil)
+	active := &activeRequest{asked: req, server: ServerFilters, cancel: cancel}
+	active.client = context.WithValue(ctx, activeRequestKey{}, active)
+	r.track(active, true)
+	defer r.track(active, false)
+
+	started := time.Now()
+	status := &statusWriter{ResponseWriter: w, conn: &active.conn, code: http.StatusOK}
+	defer func() {
+		r.recorder.Record(active.event(req, trace.End, status.sent(), time.Since(started)))
+	}()
+	req = req.WithContext(active.client)
+	if process.Serve(func() { r.next.ServeHTTP(responsewriter.WrapForHTTP1Or2(status), req) }) {
+		active.conn.abort(io.ErrUnexpectedEOF)
+	}
+	active.conn.close(ctx, r.injector, w)
 }
 
 // HandlerChain wraps upstream's builder of the handler chain, to add a handler behind all
 // filters: there a request has a user and a verb, and the aggregator answers or delegates it.
 func (r *Requests) HandlerChain(upstream func(http.Handler, *genericapiserver.Config) http.Handler) func(http.Handler, *genericapiserver.Config) http.Handler {
 	return func(api http.Handler, config *genericapiserver.Config) http.Handler {
-		injected := newRequestInjector(r.injector, api, config.Serializer)
-		entered := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			active := activeOf(req)
-			if active == nil {
-				api.ServeHTTP(w, req)
-				return
-			}
-			active.enter(req, config.LongRunningFunc)
-			if active.longRunning {
-				r.recorder.Record(active.event(req, trace.Start, 0, 0))
-			}
-			// Not only in Outermost: upstream's filters may run this in another goroutine.
-			process.Serve(func() { injected.serve(w, req, active) })
-		})
-		return upstream(entered, config)
+		return upstream(&innermost{r, newRequestInjector(r.injector, api, config.Serializer), config.LongRunningFunc}, config)
 	}
+}
+
+type innermost struct {
+	*Requests
+	injected    *requestInjector
+	longRunning request.LongRunningRequestCheck
+}
+
+// ServeHTTP implements http.Handler.
+func (r *innermost) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	active := activeOf(req)
+	if active == nil {
+		r.injected.api.ServeHTTP(w, req)
+		return
+	}
+	active.enter(req, r.longRunning)
+	if active.longRunning {
+		r.recorder.Record(active.event(req, trace.Start, 0, 0))
+	}
+	// Not only in outermost: upstream's filters may run this in another goroutine.
+	process.Serve(func() { r.injected.serve(w, req, active) })
 }
 
 // activeOf returns what travels with a request, nil if not through Outermost.
@@ -147,15 +160,23 @@ type namedTarget struct {
 
 // UnprotectedHandler implements genericapiserver.DelegationTarget.
 func (n *namedTarget) UnprotectedHandler() http.Handler {
-	next := n.DelegationTarget.UnprotectedHandler()
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if active := activeOf(req); active != nil {
-			active.mu.Lock()
-			active.server = n.server
-			active.mu.Unlock()
-		}
-		next.ServeHTTP(w, req)
-	})
+	return &namedHandler{n.DelegationTarget.UnprotectedHandler(), n.server}
+}
+
+// namedHandler notes that a request has reached a server.
+type namedHandler struct {
+	http.Handler
+	server string
+}
+
+// ServeHTTP implements http.Handler.
+func (n *namedHandler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if active := activeOf(req); active != nil {
+		active.mu.Lock()
+		active.server = n.server
+		active.mu.Unlock()
+	}
+	n.Handler.ServeHTTP(w, req)
 }
 
 func (r *Requests) track(a *activeRequest, active bool) {

@@ -66,17 +66,26 @@ func indexOf(services []*restful.WebService) []byte {
 // BeforeAggregator wraps the handlers of the aggregator: before it answers the first client that asks for
 // documents, fetch lets it ask for the index with hashes.
 func (d *LazyOpenAPI) BeforeAggregator(next http.Handler, fetch func() error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if d.asksFor(r) {
-			d.fetch.Do(func() {
-				d.wanted.Store(true)
-				if err := fetch(); err != nil {
-					klog.ErrorS(err, "The aggregator could not fetch the OpenAPI v3 documents") // it tries again in a second
-				}
-			})
-		}
-		next.ServeHTTP(w, r)
-	})
+	return &documentsFirst{d, next, fetch}
+}
+
+type documentsFirst struct {
+	*LazyOpenAPI
+	next      http.Handler
+	fetchThem func() error
+}
+
+// ServeHTTP implements http.Handler.
+func (d *documentsFirst) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if d.asksFor(r) {
+		d.fetch.Do(func() {
+			d.wanted.Store(true)
+			if err := d.fetchThem(); err != nil {
+				klog.ErrorS(err, "The aggregator could not fetch the OpenAPI v3 documents") // it tries again in a second
+			}
+		})
+	}
+	d.next.ServeHTTP(w, r)
 }
 
 func (d *LazyOpenAPI) asksFor(r *http.Request) bool {

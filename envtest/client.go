@@ -79,7 +79,7 @@ func (c *Client) config(who credentials) (*rest.Config, error) {
 			return nil, err
 		}
 	case who.isAdmin:
-		config.BearerToken = c.cp.adminToken
+		config.BearerToken = c.cp.users.adminToken()
 	default:
 		config.BearerToken = c.cp.users.add(who)
 	}

@@ -52,6 +52,13 @@ func (n *takenNames) take(wanted string) string {
 	return name
 }
 
+// any reports whether a component has a name.
+func (n *takenNames) any() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.taken) > 0
+}
+
 func (n *takenNames) giveBack(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

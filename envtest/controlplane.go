@@ -31,6 +31,7 @@ import (
 // for each of them. All its methods may be called from any goroutine.
 type ControlPlane struct {
 	name       string
+	kind       string // for the pool, empty if it can't be there
 	cfg        *config
 	store      storage.Backend // nil until start
 	authority  *pki.Authority
@@ -54,7 +55,6 @@ type ControlPlane struct {
 	restorer       *restore.Restorer // nil before the store is started
 
 	member     *process.Member // whose goroutines are the store's
-	adminToken string          // of trace.AdminUser
 	kubeconfig string          // the file that was written, empty for none
 	boot       *Snapshot       // for Reset, nil if there can be none
 	// bootstrapped says that the store had the objects of an earlier boot when the first server began.
@@ -81,15 +81,15 @@ var sequence atomic.Int64
 // Launch starts a control plane without a test; the caller stops it. The context
 // bounds only the start.
 func Launch(ctx context.Context, opts ...Option) (*ControlPlane, error) {
-	cp, err := prepare(opts)
+	cfg, err := readOptions(opts)
 	if err != nil {
 		return nil, err
 	}
-	return cp.launch(ctx)
+	return newControlPlane(cfg).launch(ctx)
 }
 
-// prepare makes a control plane that has not started.
-func prepare(opts []Option) (*ControlPlane, error) {
+// readOptions returns the configuration of a control plane that is to start now.
+func readOptions(opts []Option) (*config, error) {
 	cfg, err := newConfig(opts)
 	if err == nil && cfg.clock != nil {
 		err = virtualtime.SetClock(*cfg.clock)
@@ -97,7 +97,7 @@ func prepare(opts []Option) (*ControlPlane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start control plane: %w", err)
 	}
-	return newControlPlane(cfg), nil
+	return cfg, nil
 }
 
 func newControlPlane(cfg *config) *ControlPlane {
@@ -209,7 +209,7 @@ func (cp *ControlPlane) startAll(ctx context.Context, giveUp context.CancelCause
 			return err
 		}
 	}
-	cp.adminToken = cp.users.add(newCredentials(nil))
+	cp.users.renew()
 	if err := cp.faults.AddNames(fault.Names{"stage": chain.Stages(), "resource": resources}); err != nil {
 		return err
 	}

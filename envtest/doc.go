@@ -26,5 +26,6 @@
 // an observer or a full trace.
 //
 // Rules, records, the store and webhooks have packages of their own; the methods Faults, Trace,
-// Store and Webhooks of a ControlPlane return its values of them.
+// Store and Webhooks of a ControlPlane return its values of them. Package pool lets tests have control
+// planes in turn.
 package envtest

@@ -120,6 +120,7 @@ func (s *Server) prepare() error {
 		return err
 	}
 	s.newest = i
+	s.boots++
 	if s.addr == nil {
 		s.addr, s.hasPort = i.endpoint.Addr(), i.endpoint.HasPort()
 	}

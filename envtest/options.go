@@ -279,8 +279,12 @@ func (c *config) ordinaryBoot() bool {
 	ordinaryFlags := !slices.ContainsFunc(c.flags, func(flag string) bool {
 		return !slices.ContainsFunc(bootFlags, func(name string) bool { return strings.HasPrefix(flag, name) })
 	})
-	watched := len(c.faults)+len(c.hooks)+len(c.observers)+len(c.steps)+len(c.flagWebhooks) > 0 || c.fullTrace
-	return ordinaryFlags && !watched && c.store == nil && c.replicas == 1 && !virtualtime.Virtual()
+	return ordinaryFlags && !c.watchesBoot() && c.store == nil && c.replicas == 1 && !virtualtime.Virtual()
+}
+
+// watchesBoot says whether there is anything that would hear of what happens in a boot.
+func (c *config) watchesBoot() bool {
+	return len(c.faults)+len(c.hooks)+len(c.observers)+len(c.steps)+len(c.flagWebhooks) > 0 || c.fullTrace
 }
 
 // bootKind is equal for boots that write the same.

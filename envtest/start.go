@@ -2,17 +2,17 @@ package envtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
+	"snowglobe.test/envtest/pool"
 	"snowglobe.test/internal/serverlog"
 )
 
-// Start starts a control plane for a test and stops it when the test ends. It fails
-// the test if the control plane does not start, crashes, does not stop cleanly, or
-// has a rule that never fired. A failed test shows the warnings and errors in the
-// server's log; WithLog shows more.
+// Start starts a control plane for a test and stops it when the test ends, or takes one from the
+// pool and puts it back (package pool). It fails the test if the control plane does not start, crashes,
+// does not stop cleanly, or has a rule that never fired. A failed test shows the warnings and errors in
+// the server's log; WithLog shows more.
 func Start(t testing.TB, opts ...Option) *ControlPlane {
 	t.Helper()
 	cp := startFor(t, opts)
@@ -22,7 +22,7 @@ func Start(t testing.TB, opts ...Option) *ControlPlane {
 		if failed {
 			log = cp.Log() // a stop has many warnings of its own
 		}
-		err := errors.Join(cp.Stop(context.WithoutCancel(t.Context())), crashed(cp))
+		err := cp.giveBack(context.WithoutCancel(t.Context()), t)
 		if err != nil {
 			t.Error(err)
 			log = cp.Log()
@@ -43,13 +43,22 @@ func crashed(cp *ControlPlane) error {
 	return nil
 }
 
-// startFor is Launch for a test, which it fails.
+// startFor takes a control plane from the pool, or else is Launch for a test, which it fails.
 func startFor(t testing.TB, opts []Option) *ControlPlane {
 	t.Helper()
-	cp, err := prepare(opts)
+	cfg, err := readOptions(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
+	kind, err := cfg.poolKind()
+	if err != nil {
+		t.Fatal(fmt.Errorf("start control plane: %w", err))
+	}
+	if parked, ok := pool.Take(kind).(*ControlPlane); ok {
+		return parked
+	}
+	cp := newControlPlane(cfg)
+	cp.kind = kind
 	if _, err := cp.launch(t.Context()); err != nil {
 		t.Error(err)
 		cp.logSeed(t)

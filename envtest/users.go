@@ -23,6 +23,25 @@ import (
 type users struct {
 	mu     sync.Mutex
 	tokens map[string]user.Info
+	admin  string // the token of trace.AdminUser
+}
+
+// renew makes all tokens useless, and a new one for the cluster admin.
+func (u *users) renew() {
+	u.mu.Lock()
+	clear(u.tokens)
+	u.mu.Unlock()
+	token := u.add(newCredentials(nil))
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.admin = token
+}
+
+// adminToken is that of trace.AdminUser.
+func (u *users) adminToken() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.admin
 }
 
 // AuthenticateToken implements authenticator.Token.

@@ -417,9 +417,20 @@ func (s *Set) Close() {
 		s.schedule(nil)
 		s.closed = true
 	}
-	entries := s.entries
 	s.mu.Unlock()
-	for _, e := range entries {
+	s.removeAll()
+}
+
+func (s *Set) removeAll() {
+	for _, e := range s.Rules() {
 		e.Remove()
 	}
+}
+
+// Clear removes all rules, and forgets that they were there and how often anything has happened.
+func (s *Set) Clear() {
+	s.removeAll()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone, s.counts = nil, newOccurrences()
 }

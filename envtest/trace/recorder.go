@@ -169,6 +169,16 @@ func (r *Recorder) Records() []Record {
 	return r.kept()
 }
 
+// Clear forgets all records and subscribers: sequence numbers and times begin anew.
+func (r *Recorder) Clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.subscribers {
+		s.cancelled.Store(true)
+	}
+	r.subscribers, r.ring, r.next, r.dropped, r.seq, r.began = nil, nil, 0, 0, 0, time.Now()
+}
+
 // Seq returns the sequence number of the newest record, 0 if there is none.
 func (r *Recorder) Seq() int64 {
 	r.mu.Lock()

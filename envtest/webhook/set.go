@@ -167,6 +167,12 @@ func (s *Set) Stop(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	s.stopped = true
+	s.mu.Unlock()
+	return s.stopAll(ctx)
+}
+
+func (s *Set) stopAll(ctx context.Context) error {
+	s.mu.Lock()
 	left := slices.Collect(maps.Keys(s.servers))
 	s.mu.Unlock()
 	var errs []error
@@ -174,4 +180,14 @@ func (s *Set) Stop(ctx context.Context) error {
 		errs = append(errs, w.Stop(ctx))
 	}
 	return errors.Join(errs...)
+}
+
+// Clear stops all webhooks and forgets their hosts.
+func (s *Set) Clear(ctx context.Context) error {
+	err := s.stopAll(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.hosts)
+	s.made = 0
+	return err
 }

@@ -80,6 +80,7 @@ const policy = `
 	envtest/webhook                  -> envtest/memnet fakes/stub
 	envtest/storage                  ->
 	envtest/linked                   ->
+	envtest/pool                     ->
 	envtest/serverflags              ->
 	envtest/storage/...              -> envtest/storage/... envtest/memnet fakes/... internal/broadcast internal/conns internal/diskerr internal/etcdlog internal/tempdir internal/pki internal/left
 	envtest/storage/... (test)       -> internal/listeners internal/pki internal/pages internal/sample internal/watchfilter
@@ -100,7 +101,7 @@ const policy = `
 	envtest/chain                    -> envtest/chain/bootstrap envtest/chain/egress envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/process envtest/serve envtest/storage envtest/storage/intercept internal/memfile envtest/linked
 
 	# The face.
-	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/component envtest/serverflags envtest/virtualtime envtest/webhook internal/observe internal/pki internal/left internal/serverlog internal/memfile internal/diskerr internal/manifests
+	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/component envtest/pool envtest/serverflags envtest/virtualtime envtest/webhook internal/observe internal/pki internal/left internal/serverlog internal/memfile internal/diskerr internal/manifests
 	envtest (test)                   -> envtest/kubectl internal/hostile internal/pages internal/sample envtest/linked
 	envtest/nodes                    ->
 	envtest/kubectl                  -> internal/tempdir

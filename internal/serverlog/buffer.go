@@ -40,6 +40,13 @@ func (b *Buffer) Write(written []byte) (int, error) {
 	return len(written), nil
 }
 
+// Clear forgets what is kept.
+func (b *Buffer) Clear() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.content, b.dropped = nil, false
+}
+
 // String returns what is kept.
 func (b *Buffer) String() string {
 	b.mu.Lock()

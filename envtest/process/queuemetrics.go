@@ -3,10 +3,12 @@ package process
 import (
 	"reflect"
 	"strings"
-	"unsafe"
+	_ "unsafe" // for linkname
 
 	"k8s.io/client-go/util/workqueue"
 	_ "k8s.io/component-base/metrics/prometheus/workqueue" // sets queueMetrics before init looks at it
+
+	"snowglobe.test/internal/typename"
 )
 
 // queueMetrics makes the metrics of each work queue in the process. Packages that set it do so in
@@ -81,9 +83,7 @@ func WithoutQueueMetrics() (giveBack func()) {
 // providerOfType returns the zero value of a type of this name, in a package whose path begins with
 // of; nil if the program has none.
 func providerOfType(name, of string) workqueue.MetricsProvider {
-	for _, pointer := range typesByString("*" + name) {
-		nothing := struct{ dynamicType, value unsafe.Pointer }{dynamicType: pointer} // as the runtime lays out an any
-		provider := reflect.TypeOf(*(*any)(unsafe.Pointer(&nothing))).Elem()
+	for _, provider := range typename.Find(name) {
 		if !strings.HasPrefix(provider.PkgPath(), of) {
 			continue
 		}
@@ -93,9 +93,3 @@ func providerOfType(name, of string) workqueue.MetricsProvider {
 	}
 	return nil
 }
-
-// typesByString returns the pointer types of that name. The reflect package promises to
-// keep it for those who link to it so.
-//
-//go:linkname typesByString reflect.typesByString
-func typesByString(name string) []unsafe.Pointer

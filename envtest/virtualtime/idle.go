@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/metrics"
 	"slices"
 	"strings"
@@ -21,6 +22,8 @@ const (
 	// maxUnlooked is how long, in wall time, no look is taken because goroutines of the process
 	// wait for a CPU. After that they are ignored: they may be of other bubbles.
 	maxUnlooked = 100 * time.Millisecond
+	// quickLooks is how often Rest lets other goroutines run before it takes wall time.
+	quickLooks = 100
 	// runningFactor multiplies the patience while any goroutine runs: it may unblock others.
 	runningFactor = 20
 )
@@ -70,6 +73,16 @@ func Rest(ctx context.Context, patience time.Duration) error {
 	if sim.Yield(); sim.Alone() {
 		return nil
 	}
+	var counts *counts
+	if !sim.Enabled() {
+		counts = bubbleCounts()
+	}
+	for i := 0; counts != nil && i < quickLooks; i++ {
+		if counts.alone() {
+			return nil
+		}
+		runtime.Gosched()
+	}
 	m, err := newMonitor()
 	if err != nil {
 		return err
@@ -78,6 +91,9 @@ func Rest(ctx context.Context, patience time.Duration) error {
 	moved := movesOf(m.self.bubble) // keeps Watched from giving up before the caller gets the StuckError
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		moved()
+		if counts.alone() {
+			return nil
+		}
 		if !anyRunnable() || m.age >= maxUnlooked {
 			if rests, err := m.look(ctx, patience); rests || err != nil {
 				return err

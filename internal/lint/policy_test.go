@@ -27,6 +27,7 @@ const policy = `
 	internal/conns                   ->
 	internal/shrink                  ->
 	internal/turn                    ->
+	internal/typename                ->
 	internal/wall                    ->
 	internal/pins                    ->
 	internal/etcdlog                 ->
@@ -57,7 +58,7 @@ const policy = `
 	internal/observe                 -> envtest/trace internal/watchframe
 	envtest/memnet                   ->
 	envtest/trace                    -> internal/redact
-	envtest/process                  -> internal/etcdlog internal/left internal/redact
+	envtest/process                  -> internal/etcdlog internal/left internal/redact internal/typename
 	envtest/sim                      -> internal/gobuild
 	envtest/sim (test)               -> internal/hostile internal/pages internal/sample
 	envtest/sim/seeds                -> envtest/sim internal/conns internal/group internal/unixsocket
@@ -73,7 +74,7 @@ const policy = `
 	envtest/trace/report             -> envtest/trace internal/htmlpage
 	envtest/fault                    -> envtest/trace internal/broadcast internal/nearest
 	envtest/fault/edge               -> envtest/fault
-	envtest/virtualtime              -> envtest/fault envtest/sim
+	envtest/virtualtime              -> envtest/fault envtest/sim internal/typename
 	envtest/virtualtime (test)       -> envtest/fault/edge internal/pages internal/sample
 	envtest/serve                    -> envtest/memnet internal/conns
 	envtest/component                -> envtest/process envtest/trace internal/serverlog

@@ -1,0 +1,36 @@
+package virtualtime
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAlone has other goroutines of a bubble wait for what only the bubble can bring, and for something else.
+func TestAlone(t *testing.T) {
+	assert.Nil(t, bubbleCounts(), "there are counts outside a bubble")
+	outside := make(chan struct{})
+	synctest.Test(t, func(t *testing.T) {
+		counts := bubbleCounts()
+		require.NotNil(t, counts, "the runtime is not the one that this package knows: Settle takes ten times as long")
+		assert.True(t, counts.alone())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			time.Sleep(time.Minute)
+			<-outside
+		}()
+		assert.False(t, counts.alone(), "another goroutine has not run yet")
+		synctest.Wait()
+		assert.True(t, counts.alone(), "the other one sleeps")
+		time.Sleep(time.Minute) // both wake up, in any order
+		for range 1000 {
+			require.False(t, counts.alone(), "the other one waits for a channel from outside")
+		}
+		close(outside)
+		<-ended
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -19,9 +20,14 @@ import (
 // poolKind says what is equal for control planes that can stand for one another; empty if no other can
 // stand for this one.
 func (c *config) poolKind() (string, error) {
-	own := c.store != nil || c.dial != nil || c.log != nil || c.seeded || c.withoutFaults ||
-		c.listen+c.kubeconfig+c.pki != "" || c.watchesBoot() || slices.ContainsFunc(c.flags, namesFile)
-	if own || !pool.Open() || virtualtime.Virtual() || sim.Enabled() {
+	if !pool.Open() || virtualtime.Virtual() || sim.Enabled() || slices.ContainsFunc(c.flags, namesFile) {
+		return "", nil
+	}
+	other := *c // what the kind does not say, which must be nothing
+	other.flags, other.crds, other.crdPaths, other.cacheWindows = nil, nil, nil, nil
+	other.timeouts, other.replicas, other.withoutHousekeeping, other.settledWrites = timeouts{}, 0, false, nil
+	other.errs = nil // there are none
+	if !reflect.ValueOf(other).IsZero() {
 		return "", nil
 	}
 	crds, _, err := loadCRDs(c)
@@ -36,8 +42,8 @@ func (c *config) poolKind() (string, error) {
 	if c.settledWrites != nil {
 		settled = fmt.Sprint(*c.settledWrites)
 	}
-	return fmt.Sprintf("flags %q, CRDs %x, windows %v, timeouts %v, replicas %d, housekeeping %t, settled %s",
-		c.flags, sha256.Sum256(definitions), c.cacheWindows, c.timeouts, c.replicas, !c.withoutHousekeeping, settled), nil
+	return fmt.Sprintf("flags %q, CRDs %x, windows %v, timeouts %v, replicas %d, without housekeeping %t, settled %s",
+		c.flags, sha256.Sum256(definitions), c.cacheWindows, c.timeouts, c.replicas, c.withoutHousekeeping, settled), nil
 }
 
 // namesFile reports whether the value of a flag, after "=" or a word of its own, is a file, which may have
@@ -49,6 +55,18 @@ func namesFile(flag string) bool {
 	}
 	_, err := os.Stat(value)
 	return err == nil
+}
+
+// takeParked returns a control plane of a kind that was parked, nil if there is none. One that has crashed
+// since is stopped.
+func takeParked(t testing.TB, kind string) *ControlPlane {
+	for {
+		parked, ok := pool.Take(kind).(*ControlPlane)
+		if !ok || parked.reusable() {
+			return parked
+		}
+		t.Logf("%s is not used again: %v", parked.name, errors.Join(parked.allRun(), parked.Err(), parked.Stop(t.Context())))
+	}
 }
 
 // giveBack ends what a test has of a control plane: it is parked, or stopped.

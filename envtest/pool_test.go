@@ -82,15 +82,30 @@ func testPooledIsFresh(t *testing.T) {
 		_, err = client.RbacV1().ClusterRoles().Get(t.Context(), "view", metav1.GetOptions{})
 		assert.NoError(t, err, "what another test has deleted")
 		assert.NoError(t, client.CoreV1().RESTClient().Get().AbsPath("/apis/example.com/v1/widgets").Do(t.Context()).Error())
-		for event := range watching.ResultChan() {
-			assert.Equal(t, watch.Error, event.Type, "an event for the watch of another test")
-		}
+		assertEnds(t, watching)
 		_, err = left.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
 		assert.True(t, apierrors.IsUnauthorized(err), "a client of another test: %v", err)
 		_, there, _ := cp.Webhooks().Dial(t.Context(), "left.example.com:443")
 		assert.False(t, there, "the webhook of another test")
 	})
 	assert.True(t, planes[0] == planes[1], "the second test has a control plane of its own")
+}
+
+// assertEnds receives nothing from a watch but, at most, why it has ended.
+func assertEnds(t *testing.T, w watch.Interface) {
+	t.Helper()
+	tooLong := time.After(10 * time.Second)
+	for {
+		select {
+		case event, open := <-w.ResultChan():
+			if !open {
+				return
+			}
+			assert.Equal(t, watch.Error, event.Type, "an event for the watch of another test")
+		case <-tooLong:
+			t.Fatal("the watch of another test goes on")
+		}
+	}
 }
 
 // testNotPooled ends tests in such a way that no other has their control planes.
@@ -130,6 +145,14 @@ func testNotPooled(t *testing.T) {
 		fails.Error("on purpose")
 		fails.end()
 		assert.True(t, failed != envtest.Start(t, kind), "the control plane of a test that has failed")
+	})
+	t.Run("crashed while parked", func(t *testing.T) {
+		kind := envtest.WithTimeouts(time.Minute+time.Duration(kinds.Add(1)), 0)
+		ends := &recorder{TB: t, context: t.Context()}
+		parked := envtest.Start(ends, kind)
+		ends.end()
+		require.NoError(t, parked.Servers()[0].Crash(t.Context()))
+		assert.True(t, parked != envtest.Start(t, kind), "a control plane that does not run")
 	})
 	t.Run("unfired rule", func(t *testing.T) {
 		kind := envtest.WithTimeouts(time.Minute+time.Duration(kinds.Add(1)), 0)

@@ -30,7 +30,7 @@ type Server struct {
 	addr    *net.TCPAddr // where it is, from the first time it listens
 	hasPort bool
 	newest  *instance // nil before the first boot
-	boots   int
+	boots   int       // so far, of which a pool allows one
 
 	current atomic.Pointer[instance] // the newest that has had a chain
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"snowglobe.test/envtest/pool"
 	"snowglobe.test/internal/serverlog"
 )
 
@@ -54,7 +53,7 @@ func startFor(t testing.TB, opts []Option) *ControlPlane {
 	if err != nil {
 		t.Fatal(fmt.Errorf("start control plane: %w", err))
 	}
-	if parked, ok := pool.Take(kind).(*ControlPlane); ok {
+	if parked := takeParked(t, kind); parked != nil {
 		return parked
 	}
 	cp := newControlPlane(cfg)

@@ -29,12 +29,9 @@ type users struct {
 // renew makes all tokens useless, and a new one for the cluster admin.
 func (u *users) renew() {
 	u.mu.Lock()
-	clear(u.tokens)
-	u.mu.Unlock()
-	token := u.add(newCredentials(nil))
-	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.admin = token
+	clear(u.tokens)
+	u.admin = u.addLocked(newCredentials(nil))
 }
 
 // adminToken is that of trace.AdminUser.
@@ -56,9 +53,13 @@ func (u *users) AuthenticateToken(_ context.Context, token string) (*authenticat
 }
 
 func (u *users) add(who credentials) (token string) {
-	token = redact.TokenPrefix + rand.Text()
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	return u.addLocked(who)
+}
+
+func (u *users) addLocked(who credentials) (token string) {
+	token = redact.TokenPrefix + rand.Text()
 	u.tokens[token] = &user.DefaultInfo{Name: who.name, Groups: slices.Clone(who.groups)}
 	return token
 }

@@ -120,26 +120,22 @@ func (e *Endpoint) Reset() {
 // what they have asked for is at work. They may connect again.
 func (e *Endpoint) Disconnect(ctx context.Context) error {
 	e.mu.Lock()
-	connections := slices.Collect(maps.Keys(e.connections))
+	connections := maps.Clone(e.connections)
 	e.mu.Unlock()
-	for _, c := range connections {
-		if c == e.loopback.Connection {
-			continue
-		}
-		c.Break(ErrReset)
-		if err := c.requests.Wait(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	delete(connections, e.loopback.Connection)
+	return breakOff(ctx, slices.Collect(maps.Keys(connections)), ErrReset)
 }
 
 // Stop breaks off what is in flight, closes the listener, and joins all goroutines.
 func (e *Endpoint) Stop(ctx context.Context) error {
 	defer e.listener.stop()
-	connections := e.end()
+	return breakOff(ctx, e.end(), io.ErrUnexpectedEOF)
+}
+
+// breakOff breaks connections, and waits until none of their requests is at work.
+func breakOff(ctx context.Context, connections []*Connection, lost error) error {
 	for _, c := range connections {
-		c.Break(io.ErrUnexpectedEOF)
+		c.Break(lost)
 	}
 	for _, c := range connections {
 		if err := c.requests.Wait(ctx); err != nil {

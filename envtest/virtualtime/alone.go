@@ -26,7 +26,10 @@ func bubbleCounts() *counts {
 	if bubble == nil {
 		return nil
 	}
-	return &counts{running: (*int64)(unsafe.Add(bubble, at.running)), active: (*int64)(unsafe.Add(bubble, at.active))}
+	return &counts{
+		running: (*int64)(unsafe.Add(bubble, at.running)),
+		active:  (*int64)(unsafe.Add(bubble, at.active)),
+	}
 }
 
 // alone reports whether every other goroutine of the bubble is durably blocked. No other can change that

@@ -73,12 +73,12 @@ func Rest(ctx context.Context, patience time.Duration) error {
 	if sim.Yield(); sim.Alone() {
 		return nil
 	}
-	var counts *counts
+	var here *counts
 	if !sim.Enabled() {
-		counts = bubbleCounts()
+		here = bubbleCounts()
 	}
-	for i := 0; counts != nil && i < quickLooks; i++ {
-		if counts.alone() {
+	for i := 0; here != nil && i < quickLooks; i++ {
+		if here.alone() {
 			return nil
 		}
 		runtime.Gosched()
@@ -91,7 +91,7 @@ func Rest(ctx context.Context, patience time.Duration) error {
 	moved := movesOf(m.self.bubble) // keeps Watched from giving up before the caller gets the StuckError
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		moved()
-		if counts.alone() {
+		if here.alone() {
 			return nil
 		}
 		if !anyRunnable() || m.age >= maxUnlooked {

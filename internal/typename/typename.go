@@ -12,7 +12,8 @@ import (
 func Find(name string) []reflect.Type {
 	var found []reflect.Type
 	for _, pointer := range typesByString("*" + name) {
-		nothing := struct{ dynamicType, value unsafe.Pointer }{dynamicType: pointer} // as the runtime lays out an any
+		// An any is laid out so by the runtime.
+		nothing := struct{ dynamicType, value unsafe.Pointer }{dynamicType: pointer}
 		found = append(found, reflect.TypeOf(*(*any)(unsafe.Pointer(&nothing))).Elem())
 	}
 	return found

@@ -64,6 +64,8 @@ func NewRequests(recorder *trace.Recorder, i *edge.Injector) *Requests {
 // Outermost wraps the handler of the head server, filters included.
 func (r *Requests) Outermost(next http.Handler) http.Handler { return &outermost{r, next} }
 
+// outermost takes one frame of each request's stack. A function in an http.HandlerFunc would take two:
+// see TestReadableStacks of envtest.
 type outermost struct {
 	*Requests
 	next http.Handler
@@ -94,10 +96,12 @@ func (r *outermost) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // filters: there a request has a user and a verb, and the aggregator answers or delegates it.
 func (r *Requests) HandlerChain(upstream func(http.Handler, *genericapiserver.Config) http.Handler) func(http.Handler, *genericapiserver.Config) http.Handler {
 	return func(api http.Handler, config *genericapiserver.Config) http.Handler {
-		return upstream(&innermost{r, newRequestInjector(r.injector, api, config.Serializer), config.LongRunningFunc}, config)
+		injected := newRequestInjector(r.injector, api, config.Serializer)
+		return upstream(&innermost{r, injected, config.LongRunningFunc}, config)
 	}
 }
 
+// innermost is the handler behind all filters.
 type innermost struct {
 	*Requests
 	injected    *requestInjector

@@ -80,8 +80,8 @@ func (d *documentsFirst) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if d.asksFor(r) {
 		d.fetch.Do(func() {
 			d.wanted.Store(true)
-			if err := d.fetchThem(); err != nil {
-				klog.ErrorS(err, "The aggregator could not fetch the OpenAPI v3 documents") // it tries again in a second
+			if err := d.fetchThem(); err != nil { // it tries again in a second
+				klog.ErrorS(err, "The aggregator could not fetch the OpenAPI v3 documents")
 			}
 		})
 	}

@@ -82,6 +82,10 @@ func commandsOf(s script.Script) []engine.Command {
 // is a line that begins with its place.
 func Validate(s script.Script) error { return engine.Check(s, commandsOf(s)) }
 
+// LeftOut are the commands of a script that are left out of this build: it can't run here. A
+// whole build leaves out nothing; see package light.
+func LeftOut(s script.Script) []string { return engine.LeftOut(s, commandsOf(s)) }
+
 // alone reports whether no other script can run beside this one.
 func alone(s script.Script) bool { return engine.RunsAlone(s, commandsOf(s)) }
 

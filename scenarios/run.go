@@ -94,6 +94,9 @@ func run(ctx context.Context, s script.Script, opts Options) (result Result) {
 	if err := Validate(s); err != nil {
 		return failure(err)
 	}
+	if left := LeftOut(s); len(left) > 0 {
+		return Result{Status: Skipped, Reason: "it needs " + strings.Join(left, " and ") + ": run it by name, and a build that has them is made"}
+	}
 	folder, err := tempdir.Make("script")
 	if err != nil {
 		return notRun(s, err)

@@ -11,11 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"snowglobe.test/bench/results"
+	"snowglobe.test/internal/sample"
 )
 
 // TestSlower compares a run with one in which lists took a tenth of the time, and all else ten times
 // as long.
 func TestSlower(t *testing.T) {
+	sample.Long(t)
 	file := filepath.Join(t.TempDir(), "before.json")
 	all := func(args ...string) (code int, stdout, stderr string) {
 		var out, errs bytes.Buffer

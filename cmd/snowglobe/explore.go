@@ -80,6 +80,9 @@ a --shard i/n, and copy their files into one folder.`,
 			if err != nil {
 				return err
 			}
+			if leftOut(config.Script) {
+				return runWhole(cmd)
+			}
 			return failed(opts.explore(cmd, config))
 		},
 	}
@@ -157,7 +160,7 @@ func oneScript(stderr io.Writer, name string) (script.Script, error) {
 // runner returns what runs scripts in processes of this program.
 func (o *exploreOptions) runner(cmd *cobra.Command) (explore.Runner, error) {
 	if o.sim {
-		program, err := worker.Sim(cmd.Context(), sourceFolder(), "snowglobe.test/cmd/snowglobe", cmd.ErrOrStderr())
+		program, err := worker.Sim(cmd.Context(), sourceFolder(), importPath, cmd.ErrOrStderr())
 		if err != nil {
 			return nil, fmt.Errorf("%w\nwith --sim=false a run can't be repeated", err)
 		}
@@ -206,6 +209,9 @@ func (o *exploreOptions) runReplay(cmd *cobra.Command, args []string) error {
 	one, err := oneScript(cmd.ErrOrStderr(), o.replay)
 	if err != nil {
 		return err
+	}
+	if leftOut(one) {
+		return runWhole(cmd)
 	}
 	times := exploreReplays
 	if cmd.Flags().Changed("seeds") {

@@ -32,6 +32,7 @@ import (
 	"snowglobe.test/envtest/storage/external"
 	"snowglobe.test/envtest/storage/memory"
 	"snowglobe.test/internal/listeners"
+	"snowglobe.test/internal/sample"
 )
 
 // exposure is a row of the table in docs/limits.md: what something listens on, and who can
@@ -74,6 +75,7 @@ func documentedExposure(t *testing.T) map[string]exposure {
 // TestWhoCanConnect runs all there is, as whoever has the umask 0, looks at what listens,
 // and tries to use it without credentials. The documents tell of each, and of no other.
 func TestWhoCanConnect(t *testing.T) {
+	sample.Long(t)
 	told := documentedExposure(t)
 	found := map[string]bool{}
 	for name, list := range map[string]func(*testing.T) map[string][]listeners.Listener{

@@ -20,8 +20,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"snowglobe.test/bench"
-	"snowglobe.test/cmd/snowglobe/benchmain"
 	"snowglobe.test/internal/tempdir"
 	"snowglobe.test/scenarios"
 	"snowglobe.test/scenarios/explore/worker"
@@ -41,8 +39,8 @@ func start() int {
 		defer stop()
 		return standInExit(name, os.Stderr, play(ctx, os.Args[1:], os.Stdout, os.Stderr))
 	}
-	if bench.ChildRequested() {
-		return exitCode(os.Stderr, name, failed(bench.Child(ctx, os.Stdin, os.Stdout, os.Stderr)))
+	if code, ok := playBenchChild(ctx, name); ok {
+		return code
 	}
 	if worker.Requested() {
 		defer endForSure(ctx, os.Stderr, endDelay, endAtOnce)()
@@ -104,8 +102,9 @@ store, in virtual time if you like, with control over its hooks and caches.
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("{{.Version}}")
-	root.AddCommand(newRun(), newExplore(), newScenario(), newTest(), newUp(), newServe(), newConformance(),
-		benchmain.New(benchmain.Exits{Failed: failed, VerdictIf: verdictIf}), newEtcd(), newAssets(), newRelease(), newPoints(), newTrace(), newVersion())
+	root.AddCommand(newRun(), newExplore(), newScenario(), newTest(), newUp(), newServe(), newEtcd(), newRelease(),
+		newPoints(), newTrace(), newVersion())
+	root.AddCommand(wholeCommands()...)
 	return root
 }
 

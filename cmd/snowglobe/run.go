@@ -70,6 +70,9 @@ tells them all. docs/reference/scripts.md describes the script commands.`,
 			if err := checkScripts(cmd.ErrOrStderr(), scripts...); err != nil {
 				return err
 			}
+			if len(args) > 0 && leftOut(scripts...) {
+				return runWhole(cmd)
+			}
 			own, err := ownSeed(scripts)
 			if err != nil {
 				return err

@@ -8,24 +8,44 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"snowglobe.test/envtest/sim"
+	"snowglobe.test/internal/gobuild"
 	"snowglobe.test/internal/group"
+	"snowglobe.test/scenarios"
+	"snowglobe.test/scenarios/script"
 )
+
+const importPath = "snowglobe.test/cmd/snowglobe"
 
 // runInSim runs the command again, in a build of this program in sim mode.
 func runInSim(cmd *cobra.Command, args []string) error {
-	program, err := sim.Program(cmd.Context(), sourceFolder(), "snowglobe.test/cmd/snowglobe", cmd.ErrOrStderr())
+	program, err := sim.Program(cmd.Context(), sourceFolder(), importPath, cmd.ErrOrStderr())
 	if err != nil {
 		return failed(fmt.Errorf("%w\nwith --sim=false the seed decides the order of operations only", err))
 	}
 	again := []string{cmd.Name()}
 	cmd.Flags().Visit(func(f *pflag.Flag) { again = append(again, "--"+f.Name+"="+f.Value.String()) })
 	return runChild(cmd, exec.CommandContext(cmd.Context(), program, append(append(again, "--"), args...)...), group.Run)
+}
+
+// leftOut reports whether this build can't run one of the scripts.
+func leftOut(scripts ...script.Script) bool {
+	return slices.ContainsFunc(scripts, func(one script.Script) bool { return len(scenarios.LeftOut(one)) > 0 })
+}
+
+// runWhole runs the command again, in a build of this program that leaves nothing out.
+func runWhole(cmd *cobra.Command) error {
+	program, err := gobuild.Program(cmd.Context(), sourceFolder(), importPath, nil, cmd.ErrOrStderr())
+	if err != nil {
+		return failed(err)
+	}
+	return runChild(cmd, exec.CommandContext(cmd.Context(), program, os.Args[1:]...), group.Run)
 }
 
 // sourceFolder is where the source of this program is, or else the current folder,

@@ -28,6 +28,7 @@ import (
 	"snowglobe.test/envtest/storage/embedded"
 	"snowglobe.test/envtest/storage/external"
 	"snowglobe.test/envtest/storage/memory"
+	"snowglobe.test/internal/light"
 )
 
 // upOptions are the flags of "up".
@@ -91,6 +92,9 @@ whose volumes are made out of nothing, so that a Deployment or a StatefulSet rol
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if light.Build && (opts.controllers != nil || opts.nodes > 0) {
+				return runWhole(cmd)
+			}
 			opts.flags = args
 			if cmd.Flags().Changed("start-timeout") {
 				// A third is for the dial; if there is no answer, another is for finding out why.

@@ -1,3 +1,5 @@
+//go:build !snowglobe_light
+
 package kubectl
 
 import (

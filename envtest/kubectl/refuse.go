@@ -1,15 +1,13 @@
+//go:build !snowglobe_light
+
 package kubectl
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
-
-// ErrRefused is the error of commands that can't be run here, whatever they are about.
-var ErrRefused = errors.New("it can't be run in this process")
 
 // refusal says what can't be run here, and what it would do or need.
 type refusal struct {

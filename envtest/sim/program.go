@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"snowglobe.test/internal/gobuild"
+	"snowglobe.test/internal/light"
 )
 
 const inSimMode = "in sim mode" // what progress calls the build
@@ -29,8 +30,12 @@ func Program(ctx context.Context, folder, importPath string, progress io.Writer)
 		return "", fmt.Errorf("folder of the program: %w", err)
 	}
 	place := fmt.Sprintf("%x", sha256.Sum256([]byte(absolute)))[:16]
+	var tags []string
+	if light.Build { // so that it has no more to build than the program that asks
+		place, tags = place+"-light", []string{light.Tag}
+	}
 	program := filepath.Join(filepath.Dir(here.overlay), "bin", place, filepath.Base(importPath))
-	build := here.command(ctx, "build", nil, "-o", program, importPath)
+	build := here.command(ctx, "build", tags, "-o", program, importPath)
 	build.Dir = folder
 	if err := gobuild.Build(build, inSimMode, progress); err != nil {
 		return "", fmt.Errorf("build %s in sim mode: %w", importPath, err)

@@ -5,6 +5,7 @@ package gobuild
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,4 +86,25 @@ func TestBuildExplains(t *testing.T) {
 	var progress bytes.Buffer
 	command := exec.CommandContext(t.Context(), "go", "build", "./testdata/missing")
 	assert.Regexp(t, `^exit status 1\n.*testdata/missing`, Build(command, "nothing", &progress).Error())
+}
+
+// TestProgram builds one twice, in a cache of its own.
+func TestProgram(t *testing.T) {
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // which would move too
+		out, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
+		require.NoError(t, err)
+		t.Setenv(name, strings.TrimSpace(string(out)))
+	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	first, err := Program(t.Context(), "", "snowglobe.test/internal/gobuild/testdata/built", []string{"one"}, io.Discard)
+	require.NoError(t, err)
+	out, err := exec.CommandContext(t.Context(), first).Output()
+	require.NoError(t, err)
+	assert.Equal(t, "built\n", string(out))
+	second, err := Program(t.Context(), "", "snowglobe.test/internal/gobuild/testdata/built", []string{"two"}, io.Discard)
+	require.NoError(t, err)
+	assert.NotEqual(t, first, second, "other tags")
+	_, err = Program(t.Context(), "", "snowglobe.test/internal/gobuild/testdata/missing", nil, io.Discard)
+	assert.ErrorContains(t, err, "testdata/missing")
 }

@@ -35,6 +35,7 @@ const policy = `
 	internal/stock                   -> internal/gobuild internal/releases
 	internal/releases                -> internal/gobuild
 	internal/group                   ->
+	internal/light                   ->
 	internal/diskerr (test)          -> internal/pages
 	internal/left                    ->
 	internal/lint                    ->
@@ -59,7 +60,7 @@ const policy = `
 	envtest/memnet                   ->
 	envtest/trace                    -> internal/redact
 	envtest/process                  -> internal/etcdlog internal/left internal/redact internal/typename
-	envtest/sim                      -> internal/gobuild
+	envtest/sim                      -> internal/gobuild internal/light
 	envtest/sim (test)               -> internal/hostile internal/pages internal/sample
 	envtest/sim/seeds                -> envtest/sim internal/conns internal/group internal/unixsocket
 
@@ -105,7 +106,7 @@ const policy = `
 	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/component envtest/pool envtest/serverflags envtest/virtualtime envtest/webhook internal/observe internal/pki internal/left internal/serverlog internal/memfile internal/diskerr internal/manifests
 	envtest (test)                   -> envtest/kubectl internal/hostile internal/pages internal/sample envtest/linked
 	envtest/nodes                    ->
-	envtest/kubectl                  -> internal/tempdir
+	envtest/kubectl                  -> internal/tempdir internal/light
 	envtest/kubectl (test)           -> internal/hostile
 	envtest/controllers              -> envtest internal/nearest
 	envtest/controllers (test)       -> envtest/kubectl envtest/nodes envtest/linked
@@ -131,9 +132,9 @@ const policy = `
 	scenarios/subset                 ->
 	scenarios/encoding               ->
 	scenarios/commands/servers          -> envtest internal/wall scenarios/encoding scenarios/engine
-	scenarios/commands/clients          -> envtest/kubectl internal/broadcast internal/manifests internal/observe internal/watchframe scenarios/commands/servers
+	scenarios/commands/clients          -> envtest/kubectl internal/broadcast internal/light internal/manifests internal/observe internal/watchframe scenarios/commands/servers
 	scenarios/commands/fakes            -> envtest/memnet fakes/... internal/conns scenarios/subset scenarios/commands/servers
-	scenarios/commands/programs         -> envtest/controllers envtest/nodes scenarios/subset scenarios/commands/clients
+	scenarios/commands/programs         -> envtest/controllers envtest/nodes internal/light scenarios/subset scenarios/commands/clients
 	scenarios/commands/checks           -> internal/wall scenarios/checkers scenarios/subset scenarios/commands/clients
 	scenarios/explore                -> envtest/fault internal/diskerr internal/shrink scenarios/script
 	scenarios/explore/worker         -> envtest/sim internal/group scenarios scenarios/explore
@@ -156,7 +157,7 @@ const policy = `
 	bench (test)                     -> internal/pages
 	cmd/snowglobe/etcdmain           -> envtest/memnet fakes/etcd internal/unixsocket
 	cmd/snowglobe/etcdmain (test)    -> internal/pki
-	cmd/...                          -> cmd/... scenarios/... conformance/... bench/... envtest/session/server envtest/controllers envtest/nodes envtest/sim/seeds envtest/trace/report internal/group internal/outfile internal/releases internal/tempdir internal/unixsocket envtest/linked
+	cmd/...                          -> cmd/... scenarios/... conformance/... bench/... envtest/session/server envtest/controllers envtest/nodes envtest/sim/seeds envtest/trace/report internal/gobuild internal/group internal/light internal/outfile internal/releases internal/tempdir internal/unixsocket envtest/linked
 	cmd/... (test)                   -> envtest/controllerruntime/envtest internal/home internal/pages internal/listeners internal/sample
 
 	# What is below the face is reached through the face.
@@ -193,6 +194,7 @@ const policy = `
 	internal/redact              uses
 	internal/tempdir             uses github.com/gofrs/flock
 	internal/gobuild             uses
+	internal/light               uses
 	internal/unixsocket          uses
 `
 

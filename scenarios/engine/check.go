@@ -237,6 +237,17 @@ func HasFullTrace(s script.Script, commands []Command) bool {
 	return slices.ContainsFunc(calls(s, commands), func(c call) bool { return c.command.FullTrace })
 }
 
+// LeftOut are the commands of a script that are left out of this build.
+func LeftOut(s script.Script, commands []Command) []string {
+	var names []string
+	for _, c := range calls(s, commands) {
+		if c.command.LeftOut && !slices.Contains(names, c.command.Name) {
+			names = append(names, c.command.Name)
+		}
+	}
+	return names
+}
+
 // RunsAlone reports whether no other script can run beside this one.
 func RunsAlone(s script.Script, commands []Command) bool {
 	return slices.ContainsFunc(calls(s, commands),

@@ -40,6 +40,7 @@ type Command struct {
 	Asserts    bool // it fails if a server does not do what the script expects
 	First      bool // it decides from the start, and is at the beginning of the script
 	FullTrace  bool // it looks at all that clients see and that the store writes
+	LeftOut    bool // it is left out of this build
 
 	// Needs says why it can't run now; nil if it always can.
 	Needs func() error

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"snowglobe.test/envtest/kubectl"
+	"snowglobe.test/internal/light"
 	"snowglobe.test/scenarios/engine"
 	"snowglobe.test/scenarios/story"
 )
@@ -27,6 +28,7 @@ to say no; apply a SelfSubjectAccessReview instead.`,
 		Example:  "kubectl apply -f widget.yaml\nkubectl wait --for=condition=Ready widget/blue\n! kubectl get widget red\nstderr NotFound",
 		Needs:    c.servers.Running,
 		Verbatim: true,
+		LeftOut:  light.Build,
 		Run:      func(ctx context.Context, args []string) error { return c.kubectl(ctx, args) },
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"snowglobe.test/envtest/controllers"
+	"snowglobe.test/internal/light"
 	"snowglobe.test/scenarios/engine"
 )
 
@@ -29,6 +30,7 @@ whatever they are doing. Running the command again starts them afresh, with no s
 than what the API servers have.`,
 		Example: "kube-controller-manager deployment replicaset\napply deployment.yaml\nkubectl rollout status deployment/web\nkube-controller-manager --crash",
 		Needs:   p.servers.Running,
+		LeftOut: light.Build,
 		Static: func(flags *pflag.FlagSet, args []string) error {
 			return cmp.Or(checkEnd(flags, args), engine.Misuse(controllers.Check(args...)))
 		},

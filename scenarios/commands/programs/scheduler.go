@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"snowglobe.test/envtest/controllers"
+	"snowglobe.test/internal/light"
 	"snowglobe.test/scenarios/engine"
 )
 
@@ -18,6 +19,7 @@ func (p *Programs) Scheduler() engine.Command {
 are shut down; --stop ends it as SIGTERM would, and --crash ends it at once.`,
 		Example: "nodes --count 3\nkube-scheduler\napply pod.yaml\nkubectl wait --for=condition=PodScheduled pod/web",
 		Needs:   p.servers.Running,
+		LeftOut: light.Build,
 		Static:  checkEnd,
 		Prepare: p.program(schedulerName, func(ctx context.Context, _ []string) (*controllers.Program, error) {
 			return controllers.LaunchScheduler(ctx, p.servers.ControlPlane())

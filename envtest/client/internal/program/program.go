@@ -211,10 +211,10 @@ func (s *source) build(ctx context.Context, path string, progress io.Writer) err
 	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Chtimes(made, began, began), os.Rename(made, path))
 }
 
-// The program has little more than half of its size, and links in half of the time, without support for
-// plugins of Go, which kubectl brings along for kustomize's sake, and without symbols for debuggers.
+// A light build takes two thirds of the time, and leaves out nothing that a client can ask for. Nor has
+// it symbols for debuggers.
 const (
-	tags    = "-tags=kustomize_disable_go_plugin_support"
+	tags    = "-tags=snowglobe_light"
 	ldflags = "-ldflags=-s -w"
 )
 
@@ -225,12 +225,15 @@ func (s *source) command(ctx context.Context, folder string) *exec.Cmd {
 	if s.dir == "" {
 		path += "@" + s.version
 	}
-	command := exec.CommandContext(ctx, "go", "install", "-buildvcs=false", tags, ldflags, path)
+	command := exec.CommandContext(ctx, "go", "install", "-buildvcs=false", "-trimpath", tags, ldflags, path)
 	command.Dir = s.dir
 	if s.dir == "" {
 		command.Dir = folder
 	}
 	command.Env = append(os.Environ(), "GOBIN="+folder, "GOFLAGS=-mod=readonly", "GOWORK=off", "GOOS=", "GOARCH=")
+	if os.Getenv("GOGC") == "" {
+		command.Env = append(command.Env, "GOGC=400") // a fifth less time for the compiler
+	}
 	return command
 }
 

@@ -7,6 +7,7 @@ import (
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage/embedded"
+	"snowglobe.test/internal/sample"
 )
 
 // pointTest shows operations at a point passing, held, failed and lost, and what
@@ -37,15 +38,19 @@ func pointID(k fault.PointKind) string {
 	return strings.Join(append(words, k.Verbs[:min(1, len(k.Verbs))]...), " ")
 }
 
-// TestPoints shows every point at work. What needs no options of its own shares a server.
+// TestPoints shows one of three points at work, or with -all every one. What needs no options of
+// its own shares a server.
 func TestPoints(t *testing.T) {
 	opts := []envtest.Option{envtest.WithoutLatency()} // they show moments
 	memory := &simulated{opts: opts}
 	defer memory.stop(t)
-	for _, kind := range fault.Points() {
+	for i, kind := range fault.Points() {
 		test, ok := pointTests[pointID(kind)]
 		if !ok {
 			t.Errorf("nothing shows %s", pointID(kind))
+			continue
+		}
+		if !sample.Has(i, 3) {
 			continue
 		}
 		t.Run(strings.ReplaceAll(pointID(kind), "/", "-"), func(t *testing.T) {
@@ -63,6 +68,7 @@ func TestPoints(t *testing.T) {
 
 // TestPointsOnEtcd shows points at work that the kind of store could make a difference to.
 func TestPointsOnEtcd(t *testing.T) {
+	sample.Long(t)
 	t.Parallel() // it waits for etcd's own clock
 	start := func(t *testing.T, opts ...envtest.Option) *envtest.ControlPlane {
 		return envtest.Start(t, append(opts, envtest.WithStore(embedded.New(embedded.Config{})))...)

@@ -31,7 +31,7 @@ import (
 )
 
 var (
-	settledTimes = flag.Int("settled-times", 3, "how often TestSettledWrites tries each kind")
+	settledTimes = flag.Int("settled-times", 1, "how often TestSettledWrites tries each kind")
 	settledAll   = flag.Bool("settled-all", false, "TestSettledWrites also tries a policy, known within a second")
 	settledOf    = flag.String("settled-of", "", "the kubeconfig of another server that TestSettledWrites asks")
 )

@@ -180,6 +180,9 @@ func TestDefectsAreFound(t *testing.T) {
 
 // TestHonestProxy shows that it is the defects that cases find, and not the proxy.
 func TestHonestProxy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
 	t.Parallel()
 	s := open(t, store.Config{Endpoints: []string{plant(t, serve(t, etcd.Config{}), defect{})}})
 	judgeKept(t, s)

@@ -14,18 +14,16 @@ import (
 )
 
 // TestContract judges stores side by side, as cases mostly wait; none leaves a goroutine behind.
-// The cluster of three and the other way into the store in memory, gRPC, are for -all. Short runs
-// leave out etcd too, of which the servers are not ours.
+// Etcd, of which the servers are not ours, and the other way into the store in memory, gRPC, are for
+// -all.
 func TestContract(t *testing.T) {
 	// Upstream's watch cache leaves a timer of three seconds behind each read that waits for it.
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent(),
 		goleak.IgnoreTopFunction("k8s.io/apiserver/pkg/storage/cacher.(*watchCache).waitUntilFreshLocked.func2"))
 	stores := map[string]opener{"memory": each(newMemory, byClient)}
-	if !testing.Short() {
-		stores["embedded"] = each(newEmbedded, byClient)
-	}
 	if sample.All() {
-		stores["endpoints"], stores["cluster"] = each(newMemory, byEndpoints), each(newCluster, byClient)
+		stores["embedded"], stores["cluster"] = each(newEmbedded, byClient), each(newCluster, byClient)
+		stores["endpoints"] = each(newMemory, byEndpoints)
 	}
 	runOn(t, stores)
 }

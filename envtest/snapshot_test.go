@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -100,6 +101,16 @@ func awaitBoot(ctx context.Context, t *testing.T, cp *envtest.ControlPlane) {
 		require.True(t, ok, "%s has not appeared", name)
 		w.Stop()
 	}
+	// Its controller looks every ten seconds, and the first time maybe before it can see what it has created.
+	cidrs, err := kubernetes.NewForConfigOrDie(cp.Config()).NetworkingV1().ServiceCIDRs().Watch(ctx, metav1.ListOptions{})
+	require.NoError(t, err)
+	defer cidrs.Stop()
+	for event := range cidrs.ResultChan() {
+		if cidr, ok := event.Object.(*networkingv1.ServiceCIDR); ok && len(cidr.Status.Conditions) > 0 {
+			return
+		}
+	}
+	t.Fatal("the ServiceCIDR does not become ready")
 }
 
 // allObjects returns every object of every resource that can be listed, as JSON

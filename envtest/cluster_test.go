@@ -58,7 +58,7 @@ func TestQuorum(t *testing.T) {
 	require.NoError(t, store.RestartMember(ctx, 1))
 	awaitReadiness(ctx, t, cp, true)
 	assert.NoError(t, create("after"), "a write with quorum again")
-	seen.await(ctx, t, "added", []string{"configmaps default/before", "configmaps default/after"})
+	seen.await(ctx, t, []string{"configmaps default/before", "configmaps default/after"}, "added")
 }
 
 // awaitReadiness asks until /readyz is as wanted. The checks of etcd take their

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,20 +47,26 @@ var (
 func TestReset(t *testing.T) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
-		testReset(t, envtest.Start(t, envtest.WithCRDs(widgetCRD())), 1)
+		testReset(t, envtest.Start(t, envtest.WithCRDs(widgetCRD())), 1, deletedInRealTime...)
 	})
 	t.Run("virtual", func(t *testing.T) {
 		sample.Long(t)
-		twice := func(t *testing.T, cp *envtest.ControlPlane) { testReset(t, cp, 2) }
+		twice := func(t *testing.T, cp *envtest.ControlPlane) { testReset(t, cp, 2, "deleted") }
 		envtest.Simulate(t, twice, envtest.WithCRDs(widgetCRD()))
 	})
 	t.Run("embedded", func(t *testing.T) {
 		sample.Long(t)
-		testReset(t, envtest.Start(t, envtest.WithStore(embedded.New(embedded.Config{})), envtest.WithCRDs(widgetCRD())), 1)
+		cp := envtest.Start(t, envtest.WithStore(embedded.New(embedded.Config{})), envtest.WithCRDs(widgetCRD()))
+		testReset(t, cp, 1, deletedInRealTime...)
 	})
 }
 
-func testReset(t *testing.T, cp *envtest.ControlPlane, rounds int) {
+// deletedInRealTime is how an informer sees what Reset deletes. On a busy machine a watch cache ends the
+// watch of a client that falls behind, twice maybe before the client has read anything: then the
+// informer lists, and only misses what is gone.
+var deletedInRealTime = []string{"deleted", "deleted unseen"}
+
+func testReset(t *testing.T, cp *envtest.ControlPlane, rounds int, deleted ...string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	awaitBoot(ctx, t, cp)
@@ -72,10 +79,10 @@ func testReset(t *testing.T, cp *envtest.ControlPlane, rounds int) {
 		if round == 0 {
 			seen.follow(gadgets)
 		}
-		seen.await(ctx, t, "added", created)
+		seen.await(ctx, t, created, "added")
 		require.NoError(t, cp.Reset(ctx))
 		require.Empty(t, cmp.Diff(boot, allObjects(ctx, t, cp)), "round %d: -boot +reset", round)
-		seen.await(ctx, t, "deleted", created)
+		seen.await(ctx, t, created, deleted...)
 		// What is gone is not served, what is back is.
 		client := dynamic.NewForConfigOrDie(cp.Config())
 		_, err := client.Resource(gadgets).List(ctx, metav1.ListOptions{})
@@ -248,15 +255,15 @@ func (d *followed) follow(resource schema.GroupVersionResource) {
 	d.factory.Start(d.stop)
 }
 
-// await waits until the last event of each object is the wanted one.
-func (d *followed) await(ctx context.Context, t *testing.T, want string, objects []string) {
+// await waits until the last event of each object is a wanted one.
+func (d *followed) await(ctx context.Context, t *testing.T, objects []string, wanted ...string) {
 	t.Helper()
 	for {
 		d.mu.Lock()
 		moved := d.moved
 		var wrong []string
 		for _, object := range objects {
-			if event := d.seen[object]; event != want {
+			if event := d.seen[object]; !slices.Contains(wanted, event) {
 				wrong = append(wrong, object+": "+event)
 			}
 		}
@@ -267,7 +274,7 @@ func (d *followed) await(ctx context.Context, t *testing.T, want string, objects
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			t.Fatalf("%d of %d objects not %s, such as %s", len(wrong), len(objects), want, strings.Join(wrong[:min(3, len(wrong))], "; "))
+			t.Fatalf("%d of %d objects not %s, such as %s", len(wrong), len(objects), wanted[0], strings.Join(wrong[:min(3, len(wrong))], "; "))
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package virtualtime
 
 import (
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,12 +20,17 @@ func TestAlone(t *testing.T) {
 		require.NotNil(t, counts, "the runtime is not the one that this package knows: Settle takes ten times as long")
 		assert.True(t, counts.alone())
 		ended := make(chan struct{})
+		var rests atomic.Bool
 		go func() {
 			defer close(ended)
+			for !rests.Load() {
+				runtime.Gosched()
+			}
 			time.Sleep(time.Minute)
 			<-outside
 		}()
-		assert.False(t, counts.alone(), "another goroutine has not run yet")
+		assert.False(t, counts.alone(), "another goroutine runs")
+		rests.Store(true)
 		synctest.Wait()
 		assert.True(t, counts.alone(), "the other one sleeps")
 		time.Sleep(time.Minute) // both wake up, in any order

@@ -1,8 +1,8 @@
 package conformance
 
 import (
+	"cmp"
 	"io/fs"
-	"path"
 	"strings"
 
 	"snowglobe.test/conformance/cases"
@@ -62,24 +62,16 @@ var areas = []struct {
 func Cases() []suite.Case {
 	var all []suite.Case
 	for _, area := range areas {
+		sources, err := fs.Sub(cases.Sources, area.name)
+		if err != nil {
+			panic(err) // the name is no path
+		}
 		for _, c := range area.cases {
-			c.Area, c.Sources = area.name, folder(area.name)
+			c.Area, c.Sources = area.name, sources
+			c.Level = cmp.Or(c.Level, suite.Versioned)
 			c.System, _, _ = strings.Cut(c.ID, "/")
 			all = append(all, c)
 		}
 	}
 	return all
-}
-
-// folder has the source of an area's cases.
-type folder string
-
-// ReadFile implements fs.ReadFileFS.
-func (f folder) ReadFile(name string) ([]byte, error) {
-	return cases.Sources.ReadFile(path.Join(string(f), name))
-}
-
-// Open implements fs.FS.
-func (f folder) Open(name string) (fs.File, error) {
-	return cases.Sources.Open(path.Join(string(f), name))
 }

@@ -10,10 +10,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Framer cuts the bytes of a watch into its frames, of one event each.
-type Framer interface {
-	// Cut calls each with the frames at the beginning of p, and returns how many bytes they had.
-	Cut(p []byte, each func(frame []byte) error) (int, error)
+// Framer tells how many bytes the first frame has of what a watch has sent, 0 if it is not whole.
+type Framer func(p []byte) (int, error)
+
+// Cut calls each with the frames at the beginning of p, of one event each, and returns how many bytes
+// they had.
+func (f Framer) Cut(p []byte, each func(frame []byte) error) (cut int, err error) {
+	for cut < len(p) {
+		size, err := f(p[cut:])
+		if err != nil || size == 0 {
+			return cut, err
+		}
+		if err := each(p[cut : cut+size]); err != nil {
+			return cut, err
+		}
+		cut += size
+	}
+	return cut, nil
 }
 
 // NewFramer returns the framer of a media type. JSON and protobuf are cut without a look at what
@@ -21,67 +34,36 @@ type Framer interface {
 func NewFramer(mediaType string) Framer {
 	switch mediaType {
 	case runtime.ContentTypeJSON:
-		return lines{}
+		return line
 	case runtime.ContentTypeProtobuf:
-		return lengths{}
+		return counted
 	}
-	return items{}
+	return item
 }
 
-// lines are frames that end with a line break and have no other.
-type lines struct{}
+// line ends with a line break and has no other.
+func line(p []byte) (int, error) { return bytes.IndexByte(p, '\n') + 1, nil }
 
-func (lines) Cut(p []byte, each func([]byte) error) (cut int, err error) {
-	for {
-		end := bytes.IndexByte(p[cut:], '\n')
-		if end < 0 {
-			return cut, nil
-		}
-		if err := each(p[cut : cut+end+1]); err != nil {
-			return cut, err
-		}
-		cut += end + 1
+// counted begins with its length.
+func counted(p []byte) (int, error) {
+	const lengthBytes = 4
+	if len(p) < lengthBytes {
+		return 0, nil
 	}
+	size := lengthBytes + int(binary.BigEndian.Uint32(p))
+	if size > len(p) {
+		return 0, nil
+	}
+	return size, nil
 }
 
-// lengths are frames that begin with their length.
-type lengths struct{}
-
-const lengthBytes = 4
-
-func (lengths) Cut(p []byte, each func([]byte) error) (cut int, err error) {
-	for len(p)-cut >= lengthBytes {
-		end := cut + lengthBytes + int(binary.BigEndian.Uint32(p[cut:]))
-		if end > len(p) {
-			break
-		}
-		if err := each(p[cut:end]); err != nil {
-			return cut, err
-		}
-		cut = end
+// item is one of CBOR.
+func item(p []byte) (int, error) {
+	rest, err := cbor.UnmarshalFirst(p, &unread{})
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return 0, nil // it is not whole
 	}
-	return cut, nil
-}
-
-// items are frames that follow one another, each an item of CBOR.
-type items struct{}
-
-func (items) Cut(p []byte, each func([]byte) error) (cut int, err error) {
-	for cut < len(p) {
-		rest, err := cbor.UnmarshalFirst(p[cut:], &unread{})
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			break // the item is not whole
-		}
-		if err != nil {
-			return cut, err
-		}
-		end := len(p) - len(rest)
-		if err := each(p[cut:end]); err != nil {
-			return cut, err
-		}
-		cut = end
-	}
-	return cut, nil
+	return len(p) - len(rest), err
 }
 
 // unread is an item of which only the length counts.

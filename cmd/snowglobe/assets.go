@@ -14,6 +14,7 @@ import (
 
 	"snowglobe.test/envtest/linked"
 	"snowglobe.test/internal/diskerr"
+	"snowglobe.test/internal/outfile"
 	"snowglobe.test/internal/releases"
 )
 
@@ -184,16 +185,7 @@ func copyProgram(from, to string) error {
 		return err
 	}
 	defer func() { _ = source.Close() }()
-	copied, err := os.CreateTemp(filepath.Dir(to), ".snowglobe-*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(copied.Name()) }()
-	_, err = io.Copy(copied, source)
-	if err := errors.Join(err, copied.Chmod(0o755), copied.Close()); err != nil {
-		return err
-	}
-	return os.Rename(copied.Name(), to)
+	return outfile.Replace(to, source, 0o755)
 }
 
 // link makes a program known by another name: by a hard link, so that what is copied

@@ -49,7 +49,7 @@ type Case[T any] struct {
 	// Needs is what the target must offer.
 	Needs Needs `json:"needs,omitzero"`
 	// Sources has the files of the case's package, so that a report can quote the step that failed.
-	Sources fs.ReadFileFS `json:"-"`
+	Sources fs.FS `json:"-"`
 	// Test fails an assertion of the T if the promise is broken. It returns when the context ends,
 	// and asserts only on the goroutine it is called on.
 	Test func(ctx context.Context, t T) `json:"-"`

@@ -108,11 +108,11 @@ func (c Case[T]) step() (location, statement string) {
 }
 
 // statementAt is the innermost statement at a line of a file, on one line; empty if there is none.
-func statementAt(sources fs.ReadFileFS, file string, line int) string {
+func statementAt(sources fs.FS, file string, line int) string {
 	if sources == nil {
 		return ""
 	}
-	text, err := sources.ReadFile(file)
+	text, err := fs.ReadFile(sources, file)
 	if err != nil {
 		return ""
 	}

@@ -26,12 +26,20 @@ type Needs = engine.Needs
 // Launch are the most common needs: a case launches control planes of its own.
 var Launch = Needs{Launch: true}
 
+// Launching are cases that all launch control planes of their own.
+func Launching(cases []Case) []Case {
+	for i := range cases {
+		cases[i].Needs.Launch = true
+	}
+	return cases
+}
+
 // The levels.
 const (
 	// Core promises are those of every conformant API server.
 	Core engine.Level = "core"
-	// Versioned promises are those of the release that this module links: older and newer ones need
-	// not keep them.
+	// Versioned promises, as most are, are those of the release that this module links: older and
+	// newer ones need not keep them.
 	Versioned engine.Level = "versioned"
 )
 

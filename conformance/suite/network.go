@@ -62,3 +62,14 @@ func (t *T) AtAddress(address string) net.Listener {
 	})
 	return listener
 }
+
+// Serve serves a fake until the case ends, at a host of its own that all control planes beside the cluster
+// reach, unless they are launched with another network.
+func Serve[S interface{ Stop(context.Context) error }](t *T, name string,
+	serve func(net.Listener, ...string) (S, error)) S {
+	host := name + "." + t.Name + ".example.com"
+	server, err := serve(t.AtAddress(host), host)
+	t.Must(err, "serve the fake %s", name)
+	t.Cleanup(server.Stop)
+	return server
+}

@@ -29,6 +29,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // maxParked is how many control planes wait; beyond that, the one that has waited longest is stopped.
@@ -44,15 +45,37 @@ type tests struct{ TestingM }
 
 // Run implements TestingM.
 func (t tests) Run() int {
-	if !parked.open() {
+	if !parked.CompareAndSwap(nil, &Lot{Keep: maxParked}) {
 		panic("pool: the process has one already")
 	}
 	code := t.TestingM.Run()
-	if err := parked.close(); err != nil {
+	if err := parked.Swap(nil).Close(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "the pool of control planes:", err)
 		code = max(code, 1)
 	}
 	return code
+}
+
+// parked has the control planes that no test has at the moment; nil if there is no pool.
+var parked atomic.Pointer[Lot]
+
+// Open reports whether there is a pool. It and what follows are for this module.
+func Open() bool { return parked.Load() != nil }
+
+// Take returns a control plane that was parked, nil if there is none of that kind.
+func Take(kind string) ControlPlane {
+	if lot := parked.Load(); lot != nil {
+		return lot.Take(kind)
+	}
+	return nil
+}
+
+// Park keeps a control plane, which can stand for any other of its kind, or stops it if there is no pool.
+func Park(ctx context.Context, kind string, plane ControlPlane) error {
+	if lot := parked.Load(); lot != nil {
+		return lot.Park(ctx, kind, plane)
+	}
+	return plane.Stop(ctx)
 }
 
 // ControlPlane is what a pool knows of one.
@@ -60,12 +83,11 @@ type ControlPlane interface {
 	Stop(ctx context.Context) error
 }
 
-// parked are the control planes that no test has at the moment.
-var parked lot
+// Lot is where control planes wait for the next who needs one.
+type Lot struct {
+	Keep int // how many; beyond that, the one that has waited longest is stopped
 
-type lot struct {
 	mu     sync.Mutex
-	isOpen bool
 	places []place // the one that has waited longest is the first
 }
 
@@ -74,66 +96,43 @@ type place struct {
 	plane ControlPlane
 }
 
-// Open reports whether there is a pool. It and what follows are for package envtest.
-func Open() bool {
-	parked.mu.Lock()
-	defer parked.mu.Unlock()
-	return parked.isOpen
-}
-
 // Take returns a control plane that was parked, nil if there is none of that kind.
-func Take(kind string) ControlPlane {
-	parked.mu.Lock()
-	defer parked.mu.Unlock()
-	for i, p := range slices.Backward(parked.places) {
+func (l *Lot) Take(kind string) ControlPlane {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, p := range slices.Backward(l.places) {
 		if p.kind == kind {
-			parked.places = slices.Delete(parked.places, i, i+1)
+			l.places = slices.Delete(l.places, i, i+1)
 			return p.plane
 		}
 	}
 	return nil
 }
 
-// Park keeps a control plane, which can stand for any other of its kind, or stops it if there is no pool.
-func Park(ctx context.Context, kind string, plane ControlPlane) error {
-	if left := parked.park(place{kind, plane}); left != nil {
-		return left.Stop(ctx)
-	}
-	return nil
-}
-
-// park returns the control plane for which there is no room.
-func (l *lot) park(p place) (left ControlPlane) {
+// Park keeps a control plane, and stops those for which there is no room any more.
+func (l *Lot) Park(ctx context.Context, kind string, plane ControlPlane) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.isOpen {
-		return p.plane
-	}
-	l.places = append(l.places, p)
-	if len(l.places) > maxParked {
-		left = l.places[0].plane
-		l.places = slices.Delete(l.places, 0, 1)
-	}
-	return left
-}
-
-// open reports whether the lot was not open.
-func (l *lot) open() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	was := l.isOpen
-	l.isOpen = true
-	return !was
-}
-
-func (l *lot) close() error {
-	l.mu.Lock()
-	places := l.places
-	l.places, l.isOpen = nil, false
+	l.places = append(l.places, place{kind, plane})
+	more := max(0, len(l.places)-l.Keep)
+	left := slices.Clone(l.places[:more])
+	l.places = slices.Delete(l.places, 0, more)
 	l.mu.Unlock()
+	return stop(ctx, left)
+}
+
+// Close stops all that wait.
+func (l *Lot) Close(ctx context.Context) error {
+	l.mu.Lock()
+	left := l.places
+	l.places = nil
+	l.mu.Unlock()
+	return stop(ctx, left)
+}
+
+func stop(ctx context.Context, places []place) error {
 	var errs []error
 	for _, p := range places {
-		errs = append(errs, p.plane.Stop(context.Background()))
+		errs = append(errs, p.plane.Stop(ctx))
 	}
 	return errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/json"
@@ -9,6 +10,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"snowglobe.test/internal/outfile"
 )
 
 // Tag is the build tag of sim mode.
@@ -71,7 +75,7 @@ func write(cache, source string, files map[string]string) (list string, err erro
 	for file, text := range files {
 		to := filepath.Join(folder, filepath.FromSlash(file))
 		replace[filepath.Join(source, filepath.FromSlash(file))] = to
-		if err := replaceFile(to, []byte(text)); err != nil {
+		if err := outfile.Replace(to, strings.NewReader(text), 0o600); err != nil {
 			return "", err
 		}
 	}
@@ -79,25 +83,5 @@ func write(cache, source string, files map[string]string) (list string, err erro
 	if err != nil {
 		return "", err
 	}
-	return list, replaceFile(list, text)
-}
-
-// replaceFile writes a file by a rename, so that other processes see all of it or nothing: they
-// may be writing the same file.
-func replaceFile(file string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
-	part, err := os.CreateTemp(filepath.Dir(file), ".part")
-	if err != nil {
-		return err
-	}
-	_, err = part.Write(text)
-	if err = errors.Join(err, part.Close()); err == nil {
-		err = os.Rename(part.Name(), file)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(part.Name()))
-	}
-	return nil
+	return list, outfile.Replace(list, bytes.NewReader(text), 0o600)
 }

@@ -3,12 +3,12 @@ package aggregated
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/storage"
 )
 
 // get serves one object.
@@ -51,7 +52,10 @@ func (s *Server) list(_ context.Context, w http.ResponseWriter, form form, reque
 	if left := int64(len(objects)) - options.Limit; options.Limit > 0 && left > 0 {
 		objects = objects[:options.Limit]
 		last := objects[options.Limit-1]
-		meta.Continue = page{revision, last.GetNamespace(), last.GetName()}.token()
+		place := path.Join("/", last.GetNamespace(), last.GetName())
+		if meta.Continue, err = storage.EncodeContinue(place, "/", revision); err != nil {
+			return err
+		}
 		if options.all() {
 			meta.RemainingItemCount = &left
 		}
@@ -93,11 +97,13 @@ func (s *Server) listOptions(request Request) (o listOptions, err error) {
 		o.FieldSelector = fields.AndSelectors(o.FieldSelector, named)
 	}
 	if o.Continue != "" {
-		p, err := newPage(o.Continue)
+		place, revision, err := storage.DecodeContinue(o.Continue, "")
 		if err != nil {
-			return o, apierrors.NewBadRequest(fmt.Sprintf("continue key is not valid: %v", err))
+			return o, apierrors.NewBadRequest(err.Error())
 		}
-		o.revision, o.after = p.Revision, key{namespace: p.Namespace, name: p.Name}
+		o.revision = revision
+		o.after.namespace, o.after.name = path.Split(place)
+		o.after.namespace = strings.TrimSuffix(o.after.namespace, "/")
 		return o, nil
 	}
 	revision, err := strconv.ParseUint(cmp.Or(o.ResourceVersion, "0"), 10, 63)
@@ -119,29 +125,4 @@ func tooLarge(wanted, now int64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", wanted, now), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
 	return err
-}
-
-// page is where a page of a list has ended, and of which revision.
-type page struct {
-	Revision  int64  `json:"revision"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-}
-
-func (p page) token() string {
-	data, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // it has no field that could fail
-	}
-	return base64.RawURLEncoding.EncodeToString(data)
-}
-
-func newPage(token string) (page, error) {
-	data, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil {
-		return page{}, err
-	}
-	var p page
-	err = json.Unmarshal(data, &p)
-	return p, err
 }

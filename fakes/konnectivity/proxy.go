@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -90,31 +91,12 @@ func (p *Proxy) Hang(pattern string) (remove func()) {
 }
 
 func (p *Proxy) use(pattern string, answer func(context.Context, Request) (Answer, error)) (remove func()) {
+	matching := regexp.MustCompile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$")
 	return p.Dials.Use(stub.Rule[Request, Answer]{
 		Name:   pattern,
-		When:   func(r Request) bool { return match(pattern, r.Address) },
+		When:   func(r Request) bool { return matching.MatchString(r.Address) },
 		Answer: answer,
 	})
-}
-
-// match reports whether an address is one of a pattern, in which * stands for any
-// characters.
-func match(pattern, address string) bool {
-	first, rest, wild := strings.Cut(pattern, "*")
-	if !wild {
-		return pattern == address
-	}
-	if !strings.HasPrefix(address, first) {
-		return false
-	}
-	for address = address[len(first):]; ; address = address[1:] {
-		if match(rest, address) {
-			return true
-		}
-		if address == "" {
-			return false
-		}
-	}
 }
 
 // ServeConnect serves HTTP CONNECT in plain text, as over a Unix socket. The listener

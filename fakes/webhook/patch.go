@@ -14,16 +14,7 @@ import (
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
-	Value any    `json:"value"`
-}
-
-// MarshalJSON leaves the value of a removal out, but not a value that is null.
-func (o operation) MarshalJSON() ([]byte, error) {
-	if o.Op == "remove" {
-		return json.Marshal(map[string]string{"op": o.Op, "path": o.Path})
-	}
-	type plain operation
-	return json.Marshal(plain(o))
+	Value *any   `json:"value,omitempty"` // nil for none; a value may be null
 }
 
 // jsonPatch returns a patch that makes after out of before, or nothing if they are
@@ -55,7 +46,7 @@ func compare(to []operation, path string, before, after any) []operation {
 		}
 	}
 	if !reflect.DeepEqual(before, after) {
-		to = append(to, operation{"replace", path, after})
+		to = append(to, operation{"replace", path, new(after)})
 	}
 	return to
 }
@@ -71,7 +62,7 @@ func compareObjects(to []operation, path string, before, after map[string]any) [
 		if old, known := before[key]; known {
 			to = compare(to, at, old, after[key])
 		} else {
-			to = append(to, operation{"add", at, after[key]})
+			to = append(to, operation{"add", at, new(after[key])})
 		}
 	}
 	return to
@@ -87,7 +78,7 @@ func compareArrays(to []operation, path string, before, after []any) []operation
 		to = append(to, operation{Op: "remove", Path: path + "/" + strconv.Itoa(i)})
 	}
 	for _, value := range after[both:] {
-		to = append(to, operation{"add", path + "/-", value})
+		to = append(to, operation{"add", path + "/-", new(value)})
 	}
 	return to
 }

@@ -60,7 +60,7 @@ const policy = `
 	envtest/memnet                   ->
 	envtest/trace                    -> internal/redact
 	envtest/process                  -> internal/etcdlog internal/left internal/redact internal/typename
-	envtest/sim                      -> internal/gobuild internal/light
+	envtest/sim                      -> internal/gobuild internal/light internal/outfile
 	envtest/sim (test)               -> internal/hostile internal/pages internal/sample
 	envtest/sim/seeds                -> envtest/sim internal/conns internal/group internal/unixsocket
 
@@ -116,7 +116,7 @@ const policy = `
 	envtest/controllerruntime/envtest -> envtest envtest/controllerruntime/arguments envtest/serverflags internal/pki internal/tempdir envtest/linked
 
 	envtest/session                  ->
-	envtest/session/server           -> envtest envtest/fault envtest/serverflags envtest/session envtest/trace internal/serverlog envtest/linked
+	envtest/session/server           -> envtest envtest/fault envtest/pool envtest/serverflags envtest/session envtest/trace internal/serverlog envtest/linked
 
 	envtest/soak                     ->
 	envtest/soak (test)              -> envtest scenarios internal/hostile
@@ -136,7 +136,7 @@ const policy = `
 	scenarios/commands/fakes            -> envtest/memnet fakes/... internal/conns scenarios/subset scenarios/commands/servers
 	scenarios/commands/programs         -> envtest/controllers envtest/nodes internal/light scenarios/subset scenarios/commands/clients
 	scenarios/commands/checks           -> internal/wall scenarios/checkers scenarios/subset scenarios/commands/clients
-	scenarios/explore                -> envtest/fault internal/diskerr internal/shrink scenarios/script
+	scenarios/explore                -> envtest/fault internal/diskerr internal/outfile internal/shrink scenarios/script
 	scenarios/explore/worker         -> envtest/sim internal/group scenarios scenarios/explore
 	conformance/...                  -> conformance/... envtest envtest/process fakes/... internal/outfile
 	conformance/transcript           -> internal/redact internal/watchframe

@@ -3,6 +3,9 @@
 package outfile
 
 import (
+	"errors"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -40,4 +43,29 @@ func Write(path string, content []byte) error {
 		return err
 	}
 	return diskerr.OrSame(filepath.Dir(path), os.WriteFile(path, content, 0o666))
+}
+
+// Replace writes a file by a rename, so that others see all of it or what was there before: they may
+// read it, write it too, or run it. It creates missing folders.
+func Replace(path string, content io.Reader, mode fs.FileMode) error {
+	folder := filepath.Dir(path)
+	return diskerr.OrSame(folder, replace(folder, path, content, mode))
+}
+
+func replace(folder, path string, content io.Reader, mode fs.FileMode) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	part, err := os.CreateTemp(folder, ".part")
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(part, content)
+	if err = errors.Join(err, part.Chmod(mode), part.Close()); err == nil {
+		err = os.Rename(part.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(part.Name()))
+	}
+	return nil
 }

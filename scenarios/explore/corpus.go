@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/internal/diskerr"
+	"snowglobe.test/internal/outfile"
 )
 
 // Corpus is a folder that keeps what was found, in plain files. Several shards may
@@ -146,18 +148,8 @@ func (c *Corpus) writeFailure(found *Found) (file string, err error) {
 
 // write replaces a file atomically, because other shards may be reading it.
 func (c *Corpus) write(name string, text []byte) error {
-	file := filepath.Join(c.folder, name)
-	part, err := os.CreateTemp(filepath.Dir(file), ".part")
-	if err != nil {
-		return fmt.Errorf("corpus: %w", diskerr.OrSame(c.folder, err))
-	}
-	_, err = part.Write(text)
-	err = errors.Join(err, part.Chmod(0o644), part.Close())
-	if err == nil {
-		err = os.Rename(part.Name(), file)
-	}
-	if err != nil {
-		return fmt.Errorf("corpus: %w", errors.Join(diskerr.OrSame(c.folder, err), os.Remove(part.Name())))
+	if err := outfile.Replace(filepath.Join(c.folder, name), bytes.NewReader(text), 0o644); err != nil {
+		return fmt.Errorf("corpus: %w", err)
 	}
 	return nil
 }

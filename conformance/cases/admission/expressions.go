@@ -10,7 +10,7 @@ import (
 )
 
 var expressionCases = []suite.Case{
-	{ID: "S9/CEL-library-computes", Level: suite.Versioned, Test: celLibraryComputes,
+	{ID: "S9/CEL-library-computes", Test: celLibraryComputes,
 		Source: "KEP-3488; k8s.io/apiserver/pkg/cel/library/libraries.go",
 		Promise: "The functions of the CEL library for lists, regular expressions, URLs, addresses, ranges, " +
 			"quantities, versions and formats return what their documentation says."},

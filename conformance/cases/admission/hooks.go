@@ -40,11 +40,7 @@ type call struct {
 // newHooks serves hooks to the control plane that the cases with webhooks share.
 func newHooks(ctx context.Context, t *suite.T) *hooks {
 	_, beside := t.Shared(ctx, "admission")
-	host := beside.Name + ".example.com"
-	server, err := webhook.ServeAdmission(beside.AtAddress(host), host)
-	t.Must(err, "serve webhooks")
-	beside.Cleanup(server.Stop)
-	return &hooks{T: beside, maps: beside.ConfigMaps(ctx), server: server}
+	return &hooks{T: beside, maps: beside.ConfigMaps(ctx), server: suite.Serve(beside, "hooks", webhook.ServeAdmission)}
 }
 
 // at is what a webhook configuration says to reach a hook.

@@ -13,21 +13,19 @@ import (
 	"snowglobe.test/envtest"
 )
 
-var permissionCases = []suite.Case{
-	{ID: "S9/owner-references-need-permission", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   ownerReferencesNeedPermission,
+var permissionCases = suite.Launching([]suite.Case{
+	{ID: "S9/owner-references-need-permission", Failure: true, Test: ownerReferencesNeedPermission,
 		Source: "k8s.io/kubernetes/plugin/pkg/admission/gc/gc_admission.go, Validate",
 		Promise: "With OwnerReferencesPermissionEnforcement, who may not delete an object can't give it owners, and " +
 			"who may not set finalizers on the owner can't make it wait for the object."},
-	{ID: "S9/external-IPs-can-be-denied", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:    externalIPsCanBeDenied,
+	{ID: "S9/external-IPs-can-be-denied", Failure: true, Test: externalIPsCanBeDenied,
 		Source:  "k8s.io/kubernetes/plugin/pkg/admission/network/denyserviceexternalips/admission.go",
 		Promise: "With DenyServiceExternalIPs, a Service that asks for external IPs is refused with 403."},
-	{ID: "S9/plugin-can-be-disabled", Level: suite.Versioned, Needs: suite.Launch, Test: pluginCanBeDisabled,
+	{ID: "S9/plugin-can-be-disabled", Test: pluginCanBeDisabled,
 		Source: "k8s.io/apiserver/pkg/server/options/admission.go, enabledPluginNames",
 		Promise: "What --disable-admission-plugins names does not run, and what --enable-admission-plugins names " +
 			"does: a namespace is made for what needs one, and pods keep their tolerations."},
-}
+})
 
 // strict returns a T for a control plane with other admission plugins than the default ones.
 func strict(ctx context.Context, t *suite.T) *suite.T {

@@ -40,8 +40,7 @@ var podCases = []suite.Case{
 	{ID: "S9/new-node-is-tainted", Level: suite.Core, Test: newNodeIsTainted,
 		Source:  "k8s.io/kubernetes/plugin/pkg/admission/nodetaint/admission.go",
 		Promise: "A new node is tainted as not ready, once, besides the taints that it brings."},
-	{ID: "S9/service-account-is-defaulted", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   serviceAccountIsDefaulted,
+	{ID: "S9/service-account-is-defaulted", Failure: true, Needs: suite.Launch, Test: serviceAccountIsDefaulted,
 		Source: "k8s.io/kubernetes/plugin/pkg/admission/serviceaccount/admission.go",
 		Promise: "A pod runs as the service account default and gets its token mounted, unless it or the account " +
 			"says otherwise; an account that is not there is refused with 403."},

@@ -41,7 +41,7 @@ var policyCases = []suite.Case{
 		Source: "KEP-3488; k8s.io/kubernetes/pkg/apis/admissionregistration/validation/validation.go",
 		Promise: "A policy whose expression does not compile or is not a bool, or whose binding names no action or " +
 			"Deny and Warn at once, is refused with 422."},
-	{ID: "S9/mutating-policy-changes-the-object", Level: suite.Versioned, Gates: []string{"MutatingAdmissionPolicy"},
+	{ID: "S9/mutating-policy-changes-the-object", Gates: []string{"MutatingAdmissionPolicy"},
 		Test:   mutatingPolicyChangesTheObject,
 		Source: "KEP-3962; k8s.io/apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go and patch",
 		Promise: "A bound MutatingAdmissionPolicy changes the object by its mutations, an apply configuration or a " +

@@ -14,44 +14,41 @@ import (
 	"snowglobe.test/conformance/suite"
 )
 
-var sickWebhookCases = []suite.Case{
-	{ID: "S9/webhook-denial-has-its-code-and-message", Level: suite.Core, Failure: true, Needs: suite.Launch,
+var sickWebhookCases = suite.Launching([]suite.Case{
+	{ID: "S9/webhook-denial-has-its-code-and-message", Level: suite.Core, Failure: true,
 		Test:   webhookDenialHasItsCodeAndMessage,
 		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go, ToStatusErr",
 		Promise: "A request that a webhook denies is answered with the webhook's name and message, and its code and " +
 			"reason if they are those of a failure, and 400 otherwise; nothing is stored."},
-	{ID: "S9/mutating-webhook-can-deny", Level: suite.Core, Failure: true, Needs: suite.Launch,
-		Test:    mutatingWebhookCanDeny,
+	{ID: "S9/mutating-webhook-can-deny", Level: suite.Core, Failure: true, Test: mutatingWebhookCanDeny,
 		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go: a rejection ends the dispatch",
 		Promise: "When a mutating webhook denies a request, no webhook after it is called."},
-	{ID: "S9/unreachable-webhook-fails-or-is-ignored", Level: suite.Core, Failure: true, Needs: suite.Launch,
+	{ID: "S9/unreachable-webhook-fails-or-is-ignored", Level: suite.Core, Failure: true,
 		Test: unreachableWebhookFailsOrIsIgnored,
 		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go, Dispatch, and " +
 			"mutating/dispatcher.go",
 		Promise: "If a webhook can't be reached, a request is answered 500 and names it with failurePolicy Fail, " +
 			"which is the default, and goes on without it with Ignore."},
-	{ID: "S9/slow-webhook-is-cut-off", Level: suite.Core, Failure: true, Needs: suite.Launch, Test: slowWebhookIsCutOff,
+	{ID: "S9/slow-webhook-is-cut-off", Level: suite.Core, Failure: true, Test: slowWebhookIsCutOff,
 		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go, callHook: timeoutSeconds",
 		Promise: "A webhook that has not answered within its timeoutSeconds has failed, and is told of that time by " +
 			"a query parameter."},
-	{ID: "S9/webhook-answer-is-checked", Level: suite.Core, Failure: true, Needs: suite.Launch,
-		Test:   webhookAnswerIsChecked,
+	{ID: "S9/webhook-answer-is-checked", Level: suite.Core, Failure: true, Test: webhookAnswerIsChecked,
 		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go, VerifyAdmissionResponse",
 		Promise: "A webhook's answer to another review, a patch by a validating webhook or a patch without its type " +
 			"are failures of the webhook: 500, unless failures are ignored."},
-	{ID: "S9/ignored-failure-is-no-denial", Level: suite.Core, Failure: true, Needs: suite.Launch,
-		Test: ignoredFailureIsNoDenial,
+	{ID: "S9/ignored-failure-is-no-denial", Level: suite.Core, Failure: true, Test: ignoredFailureIsNoDenial,
 		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go: failurePolicy is about " +
 			"calls that fail",
 		Promise: "failurePolicy Ignore ignores failures to call a webhook, and not its denials; several webhooks " +
 			"must all allow a request."},
-	{ID: "S9/webhook-configurations-call-no-webhook", Level: suite.Core, Failure: true, Needs: suite.Launch,
+	{ID: "S9/webhook-configurations-call-no-webhook", Level: suite.Core, Failure: true,
 		Test: webhookConfigurationsCallNoWebhook,
 		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules/rules.go, " +
 			"IsExemptAdmissionConfigurationResource",
 		Promise: "A webhook for everything that denies everything can still be removed: requests for webhook " +
 			"configurations call none."},
-}
+})
 
 func webhookDenialHasItsCodeAndMessage(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)

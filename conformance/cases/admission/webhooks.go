@@ -17,48 +17,43 @@ import (
 	"snowglobe.test/conformance/suite"
 )
 
-var webhookCases = []suite.Case{
-	{ID: "S9/webhook-is-told-the-whole-request", Level: suite.Core, Needs: suite.Launch,
-		Test:   webhookIsToldTheWholeRequest,
+var webhookCases = suite.Launching([]suite.Case{
+	{ID: "S9/webhook-is-told-the-whole-request", Level: suite.Core, Test: webhookIsToldTheWholeRequest,
 		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go, CreateV1AdmissionReview",
 		Promise: "A webhook is told who asks for what: operation, kind and resource, the object before and after, " +
 			"the user with groups, the options and a UID of its own."},
-	{ID: "S9/mutating-webhooks-run-in-order", Level: suite.Versioned, Needs: suite.Launch,
-		Test: mutatingWebhooksRunInOrder,
+	{ID: "S9/mutating-webhooks-run-in-order", Test: mutatingWebhooksRunInOrder,
 		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go; " +
 			"k8s.io/apiserver/pkg/admission/configuration/mutating_webhook_manager.go sorts by name",
 		Promise: "Mutating webhooks run one after another by the names of their configurations, each sees what those " +
 			"before it made, validating ones see the result, and that is stored."},
-	{ID: "S9/webhook-is-reinvoked-if-needed", Level: suite.Core, Needs: suite.Launch, Test: webhookIsReinvokedIfNeeded,
+	{ID: "S9/webhook-is-reinvoked-if-needed", Level: suite.Core, Test: webhookIsReinvokedIfNeeded,
 		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go and reinvocationcontext.go",
 		Promise: "A mutating webhook with reinvocationPolicy IfNeeded is called once more if a later one changed the " +
 			"object; one with Never is not, and nobody is if nothing changed."},
-	{ID: "S9/match-conditions-choose-requests", Level: suite.Core, Needs: suite.Launch,
-		Test:   matchConditionsChooseRequests,
+	{ID: "S9/match-conditions-choose-requests", Level: suite.Core, Test: matchConditionsChooseRequests,
 		Source: "KEP-3716; k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go",
 		Promise: "A webhook is called only for requests for which all of its match conditions are true; a condition " +
 			"that fails refuses the request with 403, or skips the webhook if that is to be ignored."},
-	{ID: "S9/selectors-choose-requests", Level: suite.Core, Needs: suite.Launch, Test: selectorsChooseRequests,
+	{ID: "S9/selectors-choose-requests", Level: suite.Core, Test: selectorsChooseRequests,
 		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/object/matcher.go and " +
 			"predicates/namespace/matcher.go",
 		Promise: "A webhook is called only in namespaces that its namespaceSelector selects, and for objects that " +
 			"its objectSelector selects before or after the change."},
-	{ID: "S9/equivalent-requests-match", Level: suite.Core, Needs: suite.Launch, Test: equivalentRequestsMatch,
+	{ID: "S9/equivalent-requests-match", Level: suite.Core, Test: equivalentRequestsMatch,
 		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, ShouldCallHook",
 		Promise: "With matchPolicy Equivalent a webhook is called for other versions of its resource, with the " +
 			"object converted to its own; with Exact it is not."},
-	{ID: "S9/dry-run-is-told-to-webhooks", Level: suite.Core, Failure: true, Needs: suite.Launch,
-		Test: dryRunIsToldToWebhooks,
+	{ID: "S9/dry-run-is-told-to-webhooks", Level: suite.Core, Failure: true, Test: dryRunIsToldToWebhooks,
 		Source: "k8s.io/kubernetes/pkg/apis/admissionregistration/validation/validation.go: side effects must be " +
 			"None or NoneOnDryRun",
 		Promise: "A webhook is told whether a request is a dry run, and one that could not heed it, or that names no " +
 			"known review version, is refused with 422."},
-	{ID: "S9/webhook-warnings-reach-the-client", Level: suite.Core, Needs: suite.Launch,
-		Test:   webhookWarningsReachTheClient,
+	{ID: "S9/webhook-warnings-reach-the-client", Level: suite.Core, Test: webhookWarningsReachTheClient,
 		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go, callHook",
 		Promise: "What a webhook warns of is a Warning header of the answer, whether it allows the request or " +
 			"denies it."},
-}
+})
 
 func webhookIsToldTheWholeRequest(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)

@@ -15,27 +15,26 @@ import (
 	"snowglobe.test/conformance/suite"
 )
 
-var mergedCases = []suite.Case{
-	{ID: "S14/priorities-order-groups-and-versions", Level: suite.Core, Needs: suite.Launch, Test: prioritiesOrder,
+var mergedCases = suite.Launching([]suite.Case{
+	{ID: "S14/priorities-order-groups-and-versions", Level: suite.Core, Test: prioritiesOrder,
 		Source: "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper/helpers.go, SortedByGroupAndVersion; " +
 			"pkg/apiserver/handler_apis.go",
 		Promise: "Of an aggregated group the version with the highest versionPriority is preferred, and groups are " +
 			"listed by groupPriorityMinimum, highest first."},
-	{ID: "S14/aggregated-group-is-in-discovery", Level: suite.Core, Needs: suite.Launch,
-		Test:   aggregatedGroupIsInDiscovery,
+	{ID: "S14/aggregated-group-is-in-discovery", Level: suite.Core, Test: aggregatedGroupIsInDiscovery,
 		Source: "KEP-3352; k8s.io/kube-aggregator/pkg/apiserver/handler_discovery.go",
 		Promise: "The resources of an aggregated server are in aggregated discovery as it describes them, those of " +
 			"versions with an APIService alone."},
-	{ID: "S14/openapi-is-merged", Level: suite.Core, Needs: suite.Launch, Test: openAPIIsMerged,
+	{ID: "S14/openapi-is-merged", Level: suite.Core, Test: openAPIIsMerged,
 		Source: "k8s.io/kube-aggregator/pkg/controllers/openapi; pkg/controllers/openapiv3",
 		Promise: "The paths of an aggregated server are in /openapi/v2 and its group version is in /openapi/v3, and " +
 			"both go with the APIService."},
-	{ID: "S14/deleted-apiservice-ends-its-group", Level: suite.Core, Failure: true, Needs: suite.Launch,
+	{ID: "S14/deleted-apiservice-ends-its-group", Level: suite.Core, Failure: true,
 		Test:   deletedAPIServiceEndsItsGroup,
 		Source: "k8s.io/kube-aggregator/pkg/apiserver/apiserver.go, RemoveAPIService",
 		Promise: "Without its APIService an aggregated group is answered 404 and is not in discovery; other versions " +
 			"of the group stay."},
-}
+})
 
 func prioritiesOrder(ctx context.Context, beside *suite.T) {
 	b := serve(ctx, beside)

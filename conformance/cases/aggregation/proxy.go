@@ -14,43 +14,39 @@ import (
 	"snowglobe.test/fakes/stub"
 )
 
-var proxyCases = []suite.Case{
-	{ID: "S14/request-reaches-the-aggregated-server", Level: suite.Core, Needs: suite.Launch,
-		Test:   requestReachesTheServer,
+var proxyCases = suite.Launching([]suite.Case{
+	{ID: "S14/request-reaches-the-aggregated-server", Level: suite.Core, Test: requestReachesTheServer,
 		Source: "k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go, ServeHTTP",
 		Promise: "A request of an aggregated group reaches the server behind its APIService with method, path, query " +
 			"and body, and its answer comes back with code, headers and body."},
-	{ID: "S14/identity-goes-in-headers", Level: suite.Versioned, Needs: suite.Launch, Test: identityGoesInHeaders,
+	{ID: "S14/identity-goes-in-headers", Test: identityGoesInHeaders,
 		Source: "k8s.io/client-go/transport/round_trippers.go, SetAuthProxyHeaders; " +
 			"k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go",
 		Promise: "An aggregated server is told in X-Remote headers the name, UID, groups and extra of the user it " +
 			"acts for, after impersonation, and gets no credentials of theirs."},
-	{ID: "S14/own-identity-headers-are-dropped", Level: suite.Core, Failure: true, Needs: suite.Launch,
-		Test: ownIdentityHeadersAreDropped,
+	{ID: "S14/own-identity-headers-are-dropped", Level: suite.Core, Failure: true, Test: ownIdentityHeadersAreDropped,
 		Source: "k8s.io/client-go/transport/round_trippers.go, SetAuthProxyHeaders; " +
 			"k8s.io/apiserver/pkg/authentication/request/headerrequest/requestheader.go",
 		Promise: "X-Remote headers that a client sends itself reach no aggregated server: it gets those of the " +
 			"authenticated user alone."},
-	{ID: "S14/watch-goes-through-the-proxy", Level: suite.Core, Needs: suite.Launch, Test: watchGoesThrough,
+	{ID: "S14/watch-goes-through-the-proxy", Level: suite.Core, Test: watchGoesThrough,
 		Source: "k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go; " +
 			"k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go, FlushInterval",
 		Promise: "A watch on an aggregated resource gets each event when it happens, and ends when the aggregated " +
 			"server ends it."},
-	{ID: "S14/redirect-is-not-passed-on", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   redirectIsNotPassedOn,
+	{ID: "S14/redirect-is-not-passed-on", Failure: true, Test: redirectIsNotPassedOn,
 		Source: "k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go, RejectForwardingRedirects",
 		Promise: "A redirect of an aggregated server, 301 or 307, is answered 502 without its Location, so that no " +
 			"client is led elsewhere with its credentials."},
-	{ID: "S14/upgrade-is-passed-on", Level: suite.Versioned, Needs: suite.Launch, Test: upgradeIsPassedOn,
+	{ID: "S14/upgrade-is-passed-on", Test: upgradeIsPassedOn,
 		Source: "k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go, upgrade",
 		Promise: "A request to upgrade the connection is handed to the aggregated server with the user's identity, " +
 			"and the connection is theirs from then on."},
-	{ID: "S14/broken-answer-is-an-error", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   brokenAnswerIsAnError,
+	{ID: "S14/broken-answer-is-an-error", Failure: true, Test: brokenAnswerIsAnError,
 		Source: "k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go, responder",
 		Promise: "If an aggregated server breaks the connection off instead of answering, the client gets 503, and " +
 			"the next request is served."},
-}
+})
 
 func requestReachesTheServer(ctx context.Context, beside *suite.T) {
 	b := ready(ctx, beside)

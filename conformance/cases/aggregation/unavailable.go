@@ -18,33 +18,28 @@ import (
 
 const availability = "k8s.io/kube-aggregator/pkg/controllers/status/remote/remote_available_controller.go, sync"
 
-var unavailableCases = []suite.Case{
-	{ID: "S14/missing-service-makes-unavailable", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   missingServiceMakesUnavailable,
+var unavailableCases = suite.Launching([]suite.Case{
+	{ID: "S14/missing-service-makes-unavailable", Failure: true, Test: missingServiceMakesUnavailable,
 		Source: availability,
 		Promise: "An APIService whose Service does not exist is not Available, reason ServiceNotFound, and its group " +
 			"is answered 503 while others are served; once the Service is there it passes."},
-	{ID: "S14/service-without-endpoints-is-unavailable", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   serviceWithoutEndpoints,
+	{ID: "S14/service-without-endpoints-is-unavailable", Failure: true, Test: serviceWithoutEndpoints,
 		Source: availability,
 		Promise: "An APIService is not Available while its Service has another port, no EndpointSlice, or none with " +
 			"a ready endpoint, and the reason says which."},
-	{ID: "S14/failing-discovery-makes-unavailable", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   failingDiscovery,
+	{ID: "S14/failing-discovery-makes-unavailable", Failure: true, Test: failingDiscovery,
 		Source: availability,
 		Promise: "A server that answers the path of its group version with anything but 2xx, such as 500 or a " +
 			"redirect, is not Available, reason FailedDiscoveryCheck, with the code in the message."},
-	{ID: "S14/untrusted-server-is-unavailable", Level: suite.Core, Failure: true, Needs: suite.Launch,
-		Test:   untrustedServer,
+	{ID: "S14/untrusted-server-is-unavailable", Level: suite.Core, Failure: true, Test: untrustedServer,
 		Source: availability + "; BuildTransportConfig",
 		Promise: "A server whose certificate the APIService's caBundle has not signed gets no request at all: it is " +
 			"not Available, and its group is 503."},
-	{ID: "S14/insecure-and-ca-bundle-exclude-each-other", Level: suite.Core, Failure: true, Needs: suite.Launch,
-		Test:   insecureAndBundle,
+	{ID: "S14/insecure-and-ca-bundle-exclude-each-other", Level: suite.Core, Failure: true, Test: insecureAndBundle,
 		Source: "k8s.io/kube-aggregator/pkg/apis/apiregistration/validation/validation.go",
 		Promise: "An APIService that both skips TLS verification and has a caBundle, or whose name is not " +
 			"VERSION.GROUP, is invalid."},
-}
+})
 
 // notServed waits until the group is answered 503: its handler and its condition are the work
 // of two controllers.

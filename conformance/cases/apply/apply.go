@@ -41,13 +41,13 @@ var Cases = slices.Concat([]suite.Case{
 			"managers",
 		Promise: "A field that an update removes belongs to nobody, not even to who applied it, and any manager may " +
 			"apply it anew."},
-	{ID: "S12/managers-before-the-first-apply", Level: suite.Versioned, Failure: true,
+	{ID: "S12/managers-before-the-first-apply", Failure: true,
 		Test: managersBeforeTheFirstApply,
 		Source: "KEP-555; k8s.io/apimachinery/pkg/util/managedfields/internal/skipnonapplied.go; " +
 			"k8s.io/apimachinery/pkg/util/managedfields/internal/managedfields.go, RemoveObjectManagedFields",
 		Promise: "managedFields can be cleared by an update; a later apply finds all that is there owned by " +
 			"before-first-apply."},
-	{ID: "S12/old-update-managers-are-merged", Level: suite.Versioned, Test: oldUpdateManagersAreMerged,
+	{ID: "S12/old-update-managers-are-merged", Test: oldUpdateManagersAreMerged,
 		Source: "k8s.io/apimachinery/pkg/util/managedfields/internal/capmanagers.go",
 		Promise: "At most ten managers that update are kept apart; the oldest become ancient-changes, and those that " +
 			"apply stay."},

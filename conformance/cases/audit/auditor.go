@@ -27,10 +27,7 @@ const blocking = "--audit-webhook-mode=blocking"
 
 // launch starts a control plane with an audit policy.
 func launch(ctx context.Context, t *suite.T, policy string, flags ...string) *auditor {
-	host := t.Name + ".example.com"
-	backend, err := webhook.ServeAudit(t.AtAddress(host), host)
-	t.Must(err, "serve an audit backend")
-	t.Cleanup(backend.Stop)
+	backend := suite.Serve(t, "audit", webhook.ServeAudit)
 	path := t.File("policy.yaml", []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\n"+policy))
 	flags = append(flags, "--audit-policy-file="+path, "--audit-webhook-initial-backoff=1ms",
 		"--audit-webhook-config-file="+t.File("audit.kubeconfig", backend.Kubeconfig()))

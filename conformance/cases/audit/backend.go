@@ -13,17 +13,15 @@ import (
 )
 
 var backendCases = []suite.Case{
-	{ID: "S19/batches-are-of-their-size", Level: suite.Versioned, Needs: launched, Test: batchesAreOfTheirSize,
+	{ID: "S19/batches-are-of-their-size", Needs: launched, Test: batchesAreOfTheirSize,
 		Source: "k8s.io/apiserver/plugin/pkg/audit/buffered/buffered.go, collectEvents and Shutdown",
 		Promise: "In batch mode events are sent when a batch is full, in the order in which they happened and no " +
 			"sooner, and what is left when the server stops."},
-	{ID: "S19/failing-backend-is-no-hindrance", Level: suite.Versioned, Failure: true, Needs: launched,
-		Test: failingBackendIsNoHindrance,
+	{ID: "S19/failing-backend-is-no-hindrance", Failure: true, Needs: launched, Test: failingBackendIsNoHindrance,
 		Source: "k8s.io/apiserver/plugin/pkg/audit/buffered/buffered.go, ProcessEvents; " +
 			"k8s.io/apiserver/pkg/server/options/audit.go, ignoreErrors in mode blocking",
 		Promise: "In the mode blocking a request whose events the backend does not take is served all the same."},
-	{ID: "S19/strict-mode-serves-nothing-untold", Level: suite.Versioned, Failure: true, Needs: launched,
-		Test: strictModeServesNothingUntold,
+	{ID: "S19/strict-mode-serves-nothing-untold", Failure: true, Needs: launched, Test: strictModeServesNothingUntold,
 		Source: "k8s.io/apiserver/pkg/endpoints/filters/audit.go, WithAudit; " +
 			"k8s.io/apiserver/pkg/server/options/audit.go, ModeBlockingStrict",
 		Promise: "In the mode blocking-strict a request of which the backend does not hear when it is received is " +

@@ -14,21 +14,21 @@ import (
 )
 
 var eventCases = []suite.Case{
-	{ID: "S19/request-has-its-stages", Level: suite.Versioned, Needs: launched, Test: requestHasItsStages,
+	{ID: "S19/request-has-its-stages", Needs: launched, Test: requestHasItsStages,
 		Source: "k8s.io/apiserver/pkg/endpoints/filters/audit.go, WithAudit",
 		Promise: "A request is told of when it is received and when it is answered, a watch also when its answer " +
 			"begins, all with one ID, which the answer's Audit-ID says and the client's may choose."},
-	{ID: "S19/impersonated-user-is-told", Level: suite.Versioned, Needs: launched, Test: impersonatedUserIsTold,
+	{ID: "S19/impersonated-user-is-told", Needs: launched, Test: impersonatedUserIsTold,
 		Source: "k8s.io/apiserver/pkg/audit/context.go, LogImpersonatedUser; " +
 			"k8s.io/apiserver/pkg/endpoints/filters/impersonation",
 		Promise: "The event of an impersonated request names who asked and whom he impersonated, and the policy is " +
 			"about who asked."},
-	{ID: "S19/refusal-is-told", Level: suite.Versioned, Failure: true, Needs: launched, Test: refusalIsTold,
+	{ID: "S19/refusal-is-told", Failure: true, Needs: launched, Test: refusalIsTold,
 		Source: "k8s.io/apiserver/pkg/endpoints/filters/authn_audit.go, WithFailedAuthenticationAudit; " +
 			"k8s.io/apiserver/pkg/endpoints/filters/authorization.go",
 		Promise: "A request that is refused is told of: a 401 without a user, a 403 with the decision and its " +
 			"reason, and what is allowed with that too."},
-	{ID: "S19/admission-annotates", Level: suite.Versioned, Needs: launched, Test: admissionAnnotates,
+	{ID: "S19/admission-annotates", Needs: launched, Test: admissionAnnotates,
 		Source: "KEP-3488 and KEP-2579; k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go, " +
 			"publishValidationFailureAnnotations; k8s.io/pod-security-admission/admission/admission.go",
 		Promise: "What the audit action of a policy and the audit level of pod security find is an annotation of the " +

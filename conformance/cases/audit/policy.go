@@ -15,21 +15,20 @@ import (
 var launched = suite.Launch
 
 var policyCases = []suite.Case{
-	{ID: "S19/level-decides-the-contents", Level: suite.Versioned, Needs: launched, Test: levelDecidesTheContents,
+	{ID: "S19/level-decides-the-contents", Needs: launched, Test: levelDecidesTheContents,
 		Source: "k8s.io/apiserver/pkg/audit/request.go, LogRequestObject and LogResponseObject",
 		Promise: "Level Metadata has no bodies, Request has that of the request, RequestResponse has both, and of a " +
 			"request at level None nothing is told."},
-	{ID: "S19/first-rule-that-matches-decides", Level: suite.Versioned, Needs: launched,
-		Test:   firstRuleThatMatchesDecides,
+	{ID: "S19/first-rule-that-matches-decides", Needs: launched, Test: firstRuleThatMatchesDecides,
 		Source: "k8s.io/apiserver/pkg/audit/policy/checker.go, EvaluatePolicyRule and ruleMatches",
 		Promise: "The first rule whose users, groups, verbs, namespaces, resources and names or paths all match " +
 			"decides; a request that none matches is not told of."},
-	{ID: "S19/stages-can-be-omitted", Level: suite.Versioned, Needs: launched, Test: stagesCanBeOmitted,
+	{ID: "S19/stages-can-be-omitted", Needs: launched, Test: stagesCanBeOmitted,
 		Source: "k8s.io/apiserver/pkg/audit/policy/util.go and checker.go; k8s.io/apiserver/pkg/audit/context.go, " +
 			"ProcessEventStage",
 		Promise: "Stages that the policy omits are not told of in any rule, and those that a rule omits not in its " +
 			"own requests."},
-	{ID: "S19/managed-fields-can-be-omitted", Level: suite.Versioned, Needs: launched, Test: managedFieldsCanBeOmitted,
+	{ID: "S19/managed-fields-can-be-omitted", Needs: launched, Test: managedFieldsCanBeOmitted,
 		Source: "k8s.io/apiserver/pkg/audit/request.go, copyWithoutManagedFields; " +
 			"k8s.io/apiserver/pkg/audit/policy/checker.go, isOmitManagedFields",
 		Promise: "With omitManagedFields the bodies in the log leave managed fields out, those of lists too, unless " +

@@ -17,7 +17,7 @@ import (
 )
 
 var accountCases = []suite.Case{
-	{ID: "S7/account-token-is-its-account", Level: suite.Versioned, Test: accountTokenIsItsAccount,
+	{ID: "S7/account-token-is-its-account", Test: accountTokenIsItsAccount,
 		Source: "KEP-1205; KEP-4193; k8s.io/kubernetes/pkg/serviceaccount/claims.go, Claims; " +
 			"k8s.io/apiserver/pkg/authentication/serviceaccount/util.go, MakeGroupNames",
 		Promise: "A token of a service account authenticates as that account, with its UID, the groups of all " +

@@ -18,18 +18,17 @@ var anybodyCases = []suite.Case{
 			"k8s.io/apiserver/pkg/authentication/request/bearertoken/bearertoken.go",
 		Promise: "A bearer token that nobody vouches for is answered 401 with a Status that gives nothing away, on " +
 			"any path, and never taken for an anonymous request."},
-	{ID: "S7/anonymous-is-a-user-of-few-rights", Level: suite.Versioned, Test: anonymousIsAUserOfFewRights,
+	{ID: "S7/anonymous-is-a-user-of-few-rights", Test: anonymousIsAUserOfFewRights,
 		Source: "k8s.io/apiserver/pkg/authentication/request/anonymous/anonymous.go; " +
 			"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go, system:public-info-viewer",
 		Promise: "A request without credentials is from system:anonymous in system:unauthenticated: health and " +
 			"version are for it, all else is 403."},
-	{ID: "S7/anonymous-can-be-limited-to-paths", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+	{ID: "S7/anonymous-can-be-limited-to-paths", Failure: true, Needs: suite.Launch,
 		Test:   anonymousCanBeLimitedToPaths,
 		Source: "KEP-4633; k8s.io/apiserver/pkg/authentication/request/anonymous/anonymous.go",
 		Promise: "With conditions on anonymous requests, those without credentials are answered 401 everywhere but " +
 			"at the paths of the conditions."},
-	{ID: "S7/anonymous-can-be-turned-off", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   anonymousCanBeTurnedOff,
+	{ID: "S7/anonymous-can-be-turned-off", Failure: true, Needs: suite.Launch, Test: anonymousCanBeTurnedOff,
 		Source: "k8s.io/kubernetes/pkg/kubeapiserver/options/authentication.go, --anonymous-auth",
 		Promise: "With --anonymous-auth=false all requests without credentials are answered 401, and others are not " +
 			"affected."},

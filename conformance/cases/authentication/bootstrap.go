@@ -15,19 +15,17 @@ import (
 	"snowglobe.test/envtest"
 )
 
-var bootstrapCases = []suite.Case{
-	{ID: "S7/bootstrap-token-lets-a-node-in", Level: suite.Versioned, Waits: true, Needs: suite.Launch,
-		Test:   bootstrapTokenLetsANodeIn,
+var bootstrapCases = suite.Launching([]suite.Case{
+	{ID: "S7/bootstrap-token-lets-a-node-in", Waits: true, Test: bootstrapTokenLetsANodeIn,
 		Source: "k8s.io/kubernetes/plugin/pkg/auth/authenticator/token/bootstrap/bootstrap.go, AuthenticateToken",
 		Promise: "A bootstrap token, a Secret in kube-system, authenticates as system:bootstrap:ID in " +
 			"system:bootstrappers and its extra groups, until the Secret is deleted."},
-	{ID: "S7/bootstrap-token-must-be-in-order", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: bootstrapTokenMustBeInOrder,
+	{ID: "S7/bootstrap-token-must-be-in-order", Failure: true, Test: bootstrapTokenMustBeInOrder,
 		Source: "k8s.io/kubernetes/plugin/pkg/auth/authenticator/token/bootstrap/bootstrap.go; " +
 			"k8s.io/cluster-bootstrap/util/secrets/secrets.go",
 		Promise: "A bootstrap token that has expired, is not for authentication, has another ID, another secret, " +
 			"another type or the groups of others is answered 401."},
-}
+})
 
 // withBootstrapTokens is a control plane that knows bootstrap tokens.
 func withBootstrapTokens(ctx context.Context, t *suite.T) *suite.T {

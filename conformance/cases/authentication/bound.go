@@ -13,7 +13,8 @@ import (
 )
 
 var boundCases = []suite.Case{
-	{ID: "S7/token-dies-with-its-account", Level: suite.Core, Waits: true, Failure: true, Test: tokenDiesWithItsAccount,
+	{ID: "S7/token-dies-with-its-account", Level: suite.Core, Waits: true, Failure: true,
+		Test:   tokenDiesWithItsAccount,
 		Source: "KEP-1205; k8s.io/kubernetes/pkg/serviceaccount/claims.go, Validate: the account's UID",
 		Promise: "When a service account is deleted its tokens are answered 401, also when a new account has " +
 			"its name."},
@@ -21,8 +22,7 @@ var boundCases = []suite.Case{
 		Source: "KEP-1205; k8s.io/kubernetes/pkg/serviceaccount/claims.go, Validate: the Secret's UID",
 		Promise: "A token that is bound to a Secret is answered 401 once that is deleted, also when a new one has " +
 			"its name, and the account's other tokens go on."},
-	{ID: "S7/token-dies-with-its-pod", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Launch,
-		Test:   tokenDiesWithItsPod,
+	{ID: "S7/token-dies-with-its-pod", Waits: true, Failure: true, Needs: suite.Launch, Test: tokenDiesWithItsPod,
 		Source: "KEP-1205; KEP-4193; k8s.io/kubernetes/pkg/serviceaccount/claims.go, Claims and Validate",
 		Promise: "A token that is bound to a Pod names the Pod and its node as extra of the user, and is answered " +
 			"401 once the Pod is deleted."},

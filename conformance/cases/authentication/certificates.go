@@ -23,8 +23,7 @@ var certificateCases = []suite.Case{
 		Test:    expiredCertificateIs401,
 		Source:  "k8s.io/apiserver/pkg/authentication/request/x509/x509.go, AuthenticateRequest",
 		Promise: "A client whose certificate has expired is answered 401, and not taken for an anonymous one."},
-	{ID: "S7/front-proxy-headers-need-a-front-proxy", Level: suite.Versioned, Failure: true,
-		Test: frontProxyHeadersNeedAFrontProxy,
+	{ID: "S7/front-proxy-headers-need-a-front-proxy", Failure: true, Test: frontProxyHeadersNeedAFrontProxy,
 		Source: "k8s.io/apiserver/pkg/authentication/request/x509/x509.go, Verifier; " +
 			"k8s.io/apiserver/pkg/authentication/request/headerrequest/requestheader.go",
 		Promise: "Headers in which a front proxy names a user, groups, a UID and extra are ignored when they come " +

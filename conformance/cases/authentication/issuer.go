@@ -12,34 +12,22 @@ import (
 	"snowglobe.test/fakes/oidc"
 )
 
-var issuerCases = []suite.Case{
-	{ID: "S7/ID-token-of-an-issuer-is-its-user", Level: suite.Versioned, Needs: suite.Launch,
-		Test:   idTokenOfAnIssuerIsItsUser,
+var issuerCases = suite.Launching([]suite.Case{
+	{ID: "S7/ID-token-of-an-issuer-is-its-user", Test: idTokenOfAnIssuerIsItsUser,
 		Source: "KEP-3331; k8s.io/apiserver/plugin/pkg/authenticator/token/oidc/oidc.go, AuthenticateToken",
 		Promise: "An ID token of a configured issuer authenticates as the user and the groups that its claims name, " +
 			"also when it is signed by a key that the issuer has made meanwhile."},
-	{ID: "S7/bad-ID-token-is-401", Level: suite.Versioned, Failure: true, Needs: suite.Launch, Test: badIDTokenIs401,
+	{ID: "S7/bad-ID-token-is-401", Failure: true, Test: badIDTokenIs401,
 		Source: "KEP-3331; k8s.io/apiserver/plugin/pkg/authenticator/token/oidc/oidc.go, AuthenticateToken",
 		Promise: "An ID token that has expired, is for another audience, of another issuer or of nobody, or bears a " +
 			"forged, an unknown or no signature, is answered 401."},
-}
-
-const issuerHost = "issuer.example.com"
-
-// serveIssuer serves an issuer of ID tokens.
-func serveIssuer(t *suite.T, network *suite.Network, host string) *oidc.Issuer {
-	issuer, err := oidc.Serve(network.At(host+":443"), host)
-	t.Must(err, "serve the issuer %s", host)
-	t.Cleanup(issuer.Stop)
-	return issuer
-}
+})
 
 // withIssuer launches a control plane that accepts an issuer's tokens for one audience.
 func withIssuer(ctx context.Context, t *suite.T) (*oidc.Issuer, *suite.T) {
-	network := &suite.Network{}
-	issuer := serveIssuer(t, network, issuerHost)
+	issuer := suite.Serve(t, "issuer", oidc.Serve)
 	file := t.File("authentication.yaml", issuer.AuthenticationConfiguration("controlplane", "snow"))
-	_, other := t.Launch(ctx, network.Option(), envtest.WithFlags("--authentication-config="+file))
+	_, other := t.Launch(ctx, envtest.WithFlags("--authentication-config="+file))
 	return issuer, other
 }
 

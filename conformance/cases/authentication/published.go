@@ -15,15 +15,14 @@ import (
 	"snowglobe.test/envtest"
 )
 
-var publishedCases = []suite.Case{
-	{ID: "S7/issuer-of-accounts-is-published", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: issuerOfAccountsIsPublished,
+var publishedCases = suite.Launching([]suite.Case{
+	{ID: "S7/issuer-of-accounts-is-published", Failure: true, Test: issuerOfAccountsIsPublished,
 		Source: "KEP-1393; k8s.io/kubernetes/pkg/serviceaccount/openidmetadata.go; " +
 			"k8s.io/kubernetes/pkg/routes/openidmetadata.go",
 		Promise: "A server publishes the issuer of its accounts' tokens and the key that each token names, as OpenID " +
 			"Connect wants it, where --service-account-jwks-uri says; accounts may read them, strangers not, and " +
 			"tokens of each accepted issuer are good."},
-}
+})
 
 func issuerOfAccountsIsPublished(ctx context.Context, beside *suite.T) {
 	const first, second, keys = "https://first.example.com", "https://second.example.com",

@@ -17,28 +17,26 @@ const reloaded = "KEP-3331; k8s.io/kubernetes/pkg/kubeapiserver/options/authenti
 // reloads are counted by a metric of the process: by what all of its servers do.
 const reloads = "reloads of authentication"
 
-var reloadCases = []suite.Case{
-	{ID: "S7/issuers-are-reloaded", Level: suite.Versioned, Failure: true, Apart: reloads, Waits: true,
-		Needs: suite.Launch, Test: issuersAreReloaded,
+var reloadCases = suite.Launching([]suite.Case{
+	{ID: "S7/issuers-are-reloaded", Failure: true, Apart: reloads, Waits: true, Test: issuersAreReloaded,
 		Source: reloaded,
 		Promise: "When the file of --authentication-config changes, tokens of an issuer that it names now come in, " +
 			"and those of one that it does not name any more are answered 401; other credentials are not affected."},
-	{ID: "S7/broken-configuration-changes-nothing", Level: suite.Versioned, Failure: true, Apart: reloads, Waits: true,
-		Needs: suite.Launch, Test: brokenConfigurationChangesNothing,
+	{ID: "S7/broken-configuration-changes-nothing", Failure: true, Apart: reloads, Waits: true,
+		Test: brokenConfigurationChangesNothing,
 		Source: reloaded + "; k8s.io/apiserver/pkg/apis/apiserver/validation/validation.go, " +
 			"ValidateAuthenticationConfiguration; " +
 			"k8s.io/apiserver/pkg/server/options/authenticationconfig/metrics/metrics.go",
 		Promise: "A file of --authentication-config that is no configuration, not a valid one, or changes what is " +
 			"anonymous is counted once as a failed reload, and what was before holds; a good one after it is " +
 			"followed, and counted as a success."},
-	{ID: "S7/broken-configuration-is-refused", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: brokenConfigurationIsRefused,
+	{ID: "S7/broken-configuration-is-refused", Failure: true, Test: brokenConfigurationIsRefused,
 		Source: "KEP-3331; k8s.io/apiserver/pkg/apis/apiserver/validation/validation.go; " +
 			"k8s.io/kubernetes/pkg/kubeapiserver/options/authentication.go, Validate",
 		Promise: "A server does not start with an authentication configuration that names an issuer twice, an issuer " +
 			"without TLS, no audience or no user name, or beside flags for an issuer: the error names the field or " +
 			"the flag."},
-}
+})
 
 // patient gives a server the time to stop that it needs after a reload: half a minute after its
 // end it deletes the metrics of issuers that are gone.
@@ -47,11 +45,10 @@ var patient = envtest.WithTimeouts(0, 2*time.Minute)
 // twoIssuers launches a control plane whose file names the issuer of jane's token, and not the second,
 // which is the issuer of joe's.
 func twoIssuers(ctx context.Context, t *suite.T) (file string, second *oidc.Issuer, other, jane, joe *suite.T) {
-	network := &suite.Network{}
-	first := serveIssuer(t, network, issuerHost)
-	second = serveIssuer(t, network, "second.example.com")
+	first := suite.Serve(t, "first", oidc.Serve)
+	second = suite.Serve(t, "second", oidc.Serve)
 	file = t.File("authentication.yaml", first.AuthenticationConfiguration("controlplane", "snow"))
-	_, other = t.Launch(ctx, network.Option(), patient, envtest.WithFlags("--authentication-config="+file))
+	_, other = t.Launch(ctx, patient, envtest.WithFlags("--authentication-config="+file))
 	jane = other.WithToken(issue(t, first, nil))
 	joe = other.WithToken(issue(t, second, func(token *oidc.Token) { token.Subject = "joe" }))
 	untilKnown(ctx, jane, "jane")

@@ -13,34 +13,27 @@ import (
 	"snowglobe.test/fakes/webhook"
 )
 
-var webhookCases = []suite.Case{
-	{ID: "S7/token-webhook-vouches", Level: suite.Versioned, Needs: suite.Launch, Test: tokenWebhookVouches,
+var webhookCases = suite.Launching([]suite.Case{
+	{ID: "S7/token-webhook-vouches", Test: tokenWebhookVouches,
 		Source: "k8s.io/apiserver/plugin/pkg/authenticator/token/webhook/webhook.go, AuthenticateToken; " +
 			"k8s.io/apiserver/pkg/authentication/token/cache/cached_token_authenticator.go",
 		Promise: "A token webhook is asked for the server's audiences about a token that the server does not know, " +
 			"its answer is the user with UID, groups and extra, and it is not asked again soon."},
-	{ID: "S7/token-webhook-refuses", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   tokenWebhookRefuses,
+	{ID: "S7/token-webhook-refuses", Failure: true, Test: tokenWebhookRefuses,
 		Source: "k8s.io/apiserver/plugin/pkg/authenticator/token/webhook/webhook.go, AuthenticateToken",
 		Promise: "A token that the webhook does not know, or knows for other audiences, is answered 401, which is " +
 			"remembered, too."},
-	{ID: "S7/failing-token-webhook-is-401", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: failingTokenWebhookIs401,
+	{ID: "S7/failing-token-webhook-is-401", Failure: true, Test: failingTokenWebhookIs401,
 		Source: "k8s.io/apiserver/pkg/authentication/token/cache/cached_token_authenticator.go, " +
 			"doAuthenticateToken: errors are not kept",
 		Promise: "While the token webhook fails, those it has vouched for come in, other tokens of its are answered " +
 			"401, those of accounts are not affected, and the failure is not remembered."},
-}
-
-const reviewHost = "tokens.example.com"
+})
 
 // withTokenWebhook launches a control plane that asks a webhook about tokens.
 func withTokenWebhook(ctx context.Context, t *suite.T) (*webhook.TokenReview, *suite.T) {
-	network := &suite.Network{}
-	hook, err := webhook.ServeTokenReview(network.At(reviewHost+":443"), reviewHost)
-	t.Must(err, "serve the webhook")
-	t.Cleanup(hook.Stop)
-	_, other := t.Launch(ctx, network.Option(), envtest.WithFlags("--authentication-token-webhook-version=v1",
+	hook := suite.Serve(t, "tokens", webhook.ServeTokenReview)
+	_, other := t.Launch(ctx, envtest.WithFlags("--authentication-token-webhook-version=v1",
 		"--api-audiences=snow",
 		"--authentication-token-webhook-config-file="+t.File("tokens.kubeconfig", hook.Kubeconfig())))
 	return hook, other

@@ -17,40 +17,35 @@ import (
 
 const configured = "KEP-3221; k8s.io/kubernetes/pkg/kubeapiserver/authorizer/reload.go, newForConfig"
 
-var configuredCases = []suite.Case{
-	{ID: "S8/authorizers-are-asked-in-order", Level: suite.Versioned, Needs: suite.Launch,
-		Test:   authorizersAreAskedInOrder,
+var configuredCases = suite.Launching([]suite.Case{
+	{ID: "S8/authorizers-are-asked-in-order", Test: authorizersAreAskedInOrder,
 		Source: configured + "; k8s.io/apiserver/pkg/authorization/union/union.go, Authorize",
 		Promise: "The authorizers of --authorization-config are asked in their order, by any number of webhooks, " +
 			"until one allows or denies; those after it are not asked, and about system:masters none is."},
-	{ID: "S8/match-conditions-choose-questions", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: matchConditionsChooseQuestions,
+	{ID: "S8/match-conditions-choose-questions", Failure: true, Test: matchConditionsChooseQuestions,
 		Source: "KEP-3221; k8s.io/apiserver/pkg/authorization/cel/matcher.go, Match; " +
 			"k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, Authorize",
 		Promise: "An authorization webhook is asked only about requests for which all of its match conditions hold. " +
 			"If one of them fails and none is false, it is passed over with failurePolicy NoOpinion, and decides " +
 			"against the request with Deny."},
-	{ID: "S8/failing-authorizer-denies-or-is-passed-over", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   failingAuthorizer,
+	{ID: "S8/failing-authorizer-denies-or-is-passed-over", Failure: true, Test: failingAuthorizer,
 		Source: configured + "; k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, decisionOnError",
 		Promise: "While a webhook of the configuration fails, what RBAC allows goes on with failurePolicy NoOpinion, " +
 			"and is answered 500 with Deny."},
-	{ID: "S8/authorizers-are-reloaded", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Launch,
-		Test: authorizersAreReloaded,
+	{ID: "S8/authorizers-are-reloaded", Waits: true, Failure: true, Test: authorizersAreReloaded,
 		Source: "KEP-3221; k8s.io/kubernetes/pkg/kubeapiserver/authorizer/reload.go, checkFile; " +
 			"k8s.io/apiserver/pkg/server/options/authorizationconfig/metrics/metrics.go",
 		Promise: "When the file of --authorization-config changes, its webhooks decide from then on, in its order; " +
 			"one that is no configuration, or leaves out Node or RBAC, is counted as a failed reload and changes " +
 			"nothing."},
-	{ID: "S8/broken-configuration-is-refused", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: brokenConfigurationIsRefused,
+	{ID: "S8/broken-configuration-is-refused", Failure: true, Test: brokenConfigurationIsRefused,
 		Source: "KEP-3221; k8s.io/apiserver/pkg/apis/apiserver/validation/validation.go, " +
 			"ValidateAuthorizationConfiguration; k8s.io/kubernetes/pkg/kubeapiserver/options/authorization.go, " +
 			"Validate",
 		Promise: "A server does not start with an authorization configuration that has a name or RBAC twice, an " +
 			"unknown type, a webhook without a failurePolicy or with an expression that does not compile, or beside " +
 			"--authorization-mode: the error names the field or the flag."},
-}
+})
 
 type (
 	object = map[string]any
@@ -64,15 +59,11 @@ var builtInAuthorizers = []entry{{"type": "Node", "name": "node"}, {"type": "RBA
 // authorizers are webhooks that a configuration can name.
 type authorizers struct {
 	*suite.T
-	network suite.Network
 }
 
 // serve serves a webhook, and returns it with its entry in a configuration.
 func (a *authorizers) serve(name string) (*webhook.SubjectAccessReview, entry) {
-	host := name + ".example.com"
-	hook, err := webhook.ServeSubjectAccessReview(a.network.At(host+":443"), host)
-	a.Must(err, "serve the webhook %s", name)
-	a.Cleanup(hook.Stop)
+	hook := suite.Serve(a.T, name, webhook.ServeSubjectAccessReview)
 	return hook, entry{"type": "Webhook", "name": name, "webhook": object{
 		"timeout": "3s", "failurePolicy": "NoOpinion", "subjectAccessReviewVersion": "v1",
 		"authorizedTTL": "5m", "unauthorizedTTL": "5m", "cacheAuthorizedRequests": false,
@@ -112,7 +103,7 @@ func (a *authorizers) configuration(entries ...entry) []byte {
 // list ConfigMaps. It returns the file, too.
 func (a *authorizers) launch(ctx context.Context, hooks ...entry) (file string, t *suite.T) {
 	file = a.File("authorization.json", a.configuration(append(hooks, builtInAuthorizers...)...))
-	_, t = a.Launch(ctx, a.network.Option(), envtest.WithFlags("--authorization-config="+file))
+	_, t = a.Launch(ctx, envtest.WithFlags("--authorization-config="+file))
 	grantAll(ctx, t, "ruled")
 	return file, t
 }

@@ -13,18 +13,17 @@ import (
 )
 
 var grantCases = []suite.Case{
-	{ID: "S8/no-role-beyond-ones-own-rights", Level: suite.Versioned, Failure: true, Test: noRoleBeyondOnesOwnRights,
+	{ID: "S8/no-role-beyond-ones-own-rights", Failure: true, Test: noRoleBeyondOnesOwnRights,
 		Source: "k8s.io/kubernetes/pkg/registry/rbac/escalation_check.go, RoleEscalationAuthorized; " +
 			"k8s.io/kubernetes/pkg/registry/rbac/validation/rule.go, ConfirmNoEscalation",
 		Promise: "Whoever may create and update Roles can put into them only rights of their own, unless they have " +
 			"the verb escalate; the 403 lists what they lack."},
-	{ID: "S8/no-binding-beyond-ones-own-rights", Level: suite.Versioned, Failure: true,
-		Test: noBindingBeyondOnesOwnRights,
+	{ID: "S8/no-binding-beyond-ones-own-rights", Failure: true, Test: noBindingBeyondOnesOwnRights,
 		Source: "k8s.io/kubernetes/pkg/registry/rbac/escalation_check.go, BindingAuthorized; " +
 			"k8s.io/kubernetes/pkg/registry/rbac/rolebinding/policybased/storage.go",
 		Promise: "Whoever may create RoleBindings can bind only roles whose rights they have, unless they have the " +
 			"verb bind on the role."},
-	{ID: "S8/aggregation-needs-all-rights", Level: suite.Versioned, Failure: true, Test: aggregationNeedsAllRights,
+	{ID: "S8/aggregation-needs-all-rights", Failure: true, Test: aggregationNeedsAllRights,
 		Source: "k8s.io/kubernetes/pkg/registry/rbac/clusterrole/policybased/storage.go, hasAggregationRule",
 		Promise: "A ClusterRole that aggregates others can be created only by those who have all rights, and the " +
 			"default roles admin, edit and view are such roles."},

@@ -21,8 +21,7 @@ var impersonationCases = []suite.Case{
 		Promise: "An admin who impersonates is that user, with its groups, UID and extra and none of the admin's; " +
 			"groups of a service account, system:authenticated, and system:unauthenticated for the anonymous user " +
 			"are added."},
-	{ID: "S8/impersonation-needs-a-right-for-each-part", Level: suite.Versioned, Failure: true,
-		Test:   impersonationNeedsARightForEachPart,
+	{ID: "S8/impersonation-needs-a-right-for-each-part", Failure: true, Test: impersonationNeedsARightForEachPart,
 		Source: "k8s.io/apiserver/pkg/endpoints/filters/impersonation/mode.go, impersonationModeState.check",
 		Promise: "The verb impersonate on a user allows to be that user and no other, and neither groups nor UIDs, " +
 			"for which there are rights of their own."},
@@ -30,8 +29,8 @@ var impersonationCases = []suite.Case{
 		Source: "k8s.io/apiserver/pkg/endpoints/filters/impersonation/constrained_impersonation.go, " +
 			"processImpersonationHeaders",
 		Promise: "A request that names a group, a UID or extra to impersonate and no user is refused with 400."},
-	{ID: "S8/constrained-impersonation-is-for-some-requests", Level: suite.Versioned,
-		Gates: []string{"ConstrainedImpersonation"}, Test: constrainedImpersonation,
+	{ID: "S8/constrained-impersonation-is-for-some-requests", Gates: []string{"ConstrainedImpersonation"},
+		Test: constrainedImpersonation,
 		Source: "KEP-5284; k8s.io/apiserver/pkg/endpoints/filters/impersonation/mode.go, " +
 			"constrainedImpersonationModeState",
 		Promise: "Who may impersonate:user-info a user, and impersonate-on:user-info:list ConfigMaps, can list them " +

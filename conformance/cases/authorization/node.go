@@ -13,12 +13,11 @@ import (
 )
 
 var nodeCases = []suite.Case{
-	{ID: "S8/node-reads-what-its-pods-mention", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   nodeReadsWhatItsPodsMention,
+	{ID: "S8/node-reads-what-its-pods-mention", Failure: true, Needs: suite.Launch, Test: nodeReadsWhatItsPodsMention,
 		Source: "k8s.io/kubernetes/plugin/pkg/auth/authorizer/node/node_authorizer.go, authorizeReadNamespacedObject",
 		Promise: "A node can get a Secret that a Pod bound to it mentions, until the Pod is gone; no other Secret, " +
 			"not the list, and not whoever has only the name of the node or only its group."},
-	{ID: "S8/node-writes-what-is-its-own", Level: suite.Versioned, Failure: true, Test: nodeWritesWhatIsItsOwn,
+	{ID: "S8/node-writes-what-is-its-own", Failure: true, Test: nodeWritesWhatIsItsOwn,
 		Source: "k8s.io/kubernetes/plugin/pkg/auth/authorizer/node/node_authorizer.go, authorizeLease and " +
 			"authorizeNode",
 		Promise: "A node may keep its own Lease in kube-node-lease and no other, create and change Nodes but not " +

@@ -13,12 +13,12 @@ import (
 )
 
 var reviewCases = []suite.Case{
-	{ID: "S8/access-reviews-agree", Level: suite.Versioned, Test: accessReviewsAgree,
+	{ID: "S8/access-reviews-agree", Test: accessReviewsAgree,
 		Source: "k8s.io/kubernetes/pkg/registry/authorization: subjectaccessreview, localsubjectaccessreview and " +
 			"selfsubjectaccessreview, rest.go",
 		Promise: "The reviews of a subject's access, in the cluster and in a namespace, and of one's own give the " +
 			"same answer with the same reason, and a refusal without an opinion is not a denial."},
-	{ID: "S8/rules-review-lists-ones-rules", Level: suite.Versioned, Test: rulesReviewListsOnesRules,
+	{ID: "S8/rules-review-lists-ones-rules", Test: rulesReviewListsOnesRules,
 		Source: "k8s.io/kubernetes/pkg/registry/authorization/selfsubjectrulesreview/rest.go; " +
 			"k8s.io/kubernetes/plugin/pkg/auth/authorizer/node/node_authorizer.go, RulesFor",
 		Promise: "A SelfSubjectRulesReview lists the rules that hold for the user in a namespace, those for paths " +
@@ -32,7 +32,7 @@ var reviewCases = []suite.Case{
 		Source: "k8s.io/apiserver/pkg/authorization/authorizerfactory/builtin.go, NewPrivilegedGroups",
 		Promise: "Whoever is in system:masters may do everything, without a role, and nobody who merely bears " +
 			"that name."},
-	{ID: "S8/selectors-are-reviewed", Level: suite.Versioned, Failure: true, Test: selectorsAreReviewed,
+	{ID: "S8/selectors-are-reviewed", Failure: true, Test: selectorsAreReviewed,
 		Source: "KEP-4601; k8s.io/kubernetes/pkg/registry/authorization/util/helpers.go, BuildEvaluationError; " +
 			"k8s.io/kubernetes/pkg/apis/authorization/validation/validation.go",
 		Promise: "A review may name the selectors of a request: well-formed ones change nothing for RBAC, malformed " +

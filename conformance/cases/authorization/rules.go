@@ -15,7 +15,7 @@ import (
 )
 
 var ruleCases = []suite.Case{
-	{ID: "S8/denied-by-default", Level: suite.Versioned, Failure: true, Test: deniedByDefault,
+	{ID: "S8/denied-by-default", Failure: true, Test: deniedByDefault,
 		Source: "k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage",
 		Promise: "Whoever has no role is answered 403 with a message that names the user, the verb, the resource " +
 			"with its subresource and group, and the namespace or the cluster scope; or the path."},
@@ -44,8 +44,7 @@ var ruleCases = []suite.Case{
 		Source: "k8s.io/kubernetes/pkg/apis/rbac/v1/evaluation_helpers.go, NonResourceURLMatches",
 		Promise: "A path outside of resources is allowed by a cluster role that names it, or a prefix of it with * " +
 			"at the end."},
-	{ID: "S8/binding-without-its-role-grants-nothing", Level: suite.Versioned, Failure: true,
-		Test:   bindingWithoutItsRoleGrantsNothing,
+	{ID: "S8/binding-without-its-role-grants-nothing", Failure: true, Test: bindingWithoutItsRoleGrantsNothing,
 		Source: "k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/rbac.go, Authorize and authorizingVisitor",
 		Promise: "A binding to a role that does not exist grants nothing, the 403 says which role is missing, and " +
 			"the user's other bindings go on."},

@@ -14,42 +14,33 @@ import (
 	"snowglobe.test/fakes/webhook"
 )
 
-var webhookCases = []suite.Case{
-	{ID: "S8/webhook-decides-before-RBAC", Level: suite.Versioned, Needs: suite.Launch, Test: webhookDecidesBeforeRBAC,
+var webhookCases = suite.Launching([]suite.Case{
+	{ID: "S8/webhook-decides-before-RBAC", Test: webhookDecidesBeforeRBAC,
 		Source: "k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, Authorize; " +
 			"k8s.io/apiserver/pkg/authorization/union/union.go",
 		Promise: "What an authorization webhook allows is allowed and what it denies is forbidden for its reason, " +
 			"whatever RBAC says; without an opinion RBAC decides, and about system:masters it is not asked."},
-	{ID: "S8/webhook-is-asked-all-about-a-request", Level: suite.Versioned, Needs: suite.Launch,
-		Test: webhookIsAskedAllAboutARequest,
+	{ID: "S8/webhook-is-asked-all-about-a-request", Test: webhookIsAskedAllAboutARequest,
 		Source: "KEP-4601; k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, resourceAttributesFrom; " +
 			"k8s.io/apiserver/pkg/endpoints/filters/authorization.go, GetAuthorizerAttributes",
 		Promise: "An authorization webhook is told user, groups, verb, group, version, resource, subresource, " +
 			"namespace, name and the selectors of a request, or its path."},
-	{ID: "S8/webhook-answers-are-remembered", Level: suite.Versioned, Needs: suite.Launch,
-		Test: webhookAnswersAreRemembered,
+	{ID: "S8/webhook-answers-are-remembered", Test: webhookAnswersAreRemembered,
 		Source: "k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, Authorize: authorizedTTL and " +
 			"unauthorizedTTL",
 		Promise: "What an authorization webhook has allowed is not asked again, and what it has refused is, each for " +
 			"as long as its own flag says."},
-	{ID: "S8/failing-webhook-is-no-opinion", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: failingWebhookIsNoOpinion,
+	{ID: "S8/failing-webhook-is-no-opinion", Failure: true, Test: failingWebhookIsNoOpinion,
 		Source: "k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, decisionOnError; " +
 			"k8s.io/apiserver/pkg/endpoints/filters/authorization.go: an error is 500",
 		Promise: "While the authorization webhook fails, or contradicts itself, nobody is let in by it and the " +
 			"answer is 500; whom RBAC allows goes on, and the failure is not remembered."},
-}
-
-// accessHost is where the webhook is.
-const accessHost = "access.example.com"
+})
 
 // withWebhook launches a control plane that asks a webhook before RBAC.
 func withWebhook(ctx context.Context, t *suite.T) (*webhook.SubjectAccessReview, *suite.T) {
-	network := &suite.Network{}
-	hook, err := webhook.ServeSubjectAccessReview(network.At(accessHost+":443"), accessHost)
-	t.Must(err, "serve the webhook")
-	t.Cleanup(hook.Stop)
-	_, other := t.Launch(ctx, network.Option(), envtest.WithFlags(
+	hook := suite.Serve(t, "access", webhook.ServeSubjectAccessReview)
+	_, other := t.Launch(ctx, envtest.WithFlags(
 		"--authorization-mode=Webhook,RBAC", "--authorization-webhook-version=v1",
 		"--authorization-webhook-config-file="+t.File("access.kubeconfig", hook.Kubeconfig()),
 		"--authorization-webhook-cache-unauthorized-ttl=1ns"))

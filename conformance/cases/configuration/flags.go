@@ -10,26 +10,23 @@ import (
 	"snowglobe.test/envtest"
 )
 
-var flagCases = []suite.Case{
-	{ID: "S4/bad-flags-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: badFlagsAreRefused,
+var flagCases = suite.Launching([]suite.Case{
+	{ID: "S4/bad-flags-are-refused", Failure: true, Test: badFlagsAreRefused,
 		Source: "k8s.io/apiserver/pkg/server/options/server_run_options.go, Validate; " +
 			"k8s.io/apiserver/pkg/server/options/api_enablement.go",
 		Promise: "Negative limits and times, an open CORS expression, a malformed HSTS directive, an unknown flag " +
 			"and an unknown gate are refused at the start, by name."},
-	{ID: "S3/malformed-ranges-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: malformedRangesAreRefused,
+	{ID: "S3/malformed-ranges-are-refused", Failure: true, Test: malformedRangesAreRefused,
 		Source: "k8s.io/kubernetes/cmd/kube-apiserver/app/options/validation.go; " +
 			"k8s.io/kubernetes/cmd/kube-apiserver/app/options/options.go",
 		Promise: "A service range that is no CIDR, a range of node ports that is none, and an advertised address " +
 			"that is none are refused at the start, by their flag."},
-	{ID: "S20/impossible-emulation-is-refused", Level: suite.Versioned, Failure: true, Since: "1.37",
-		Needs: suite.Launch, Test: impossibleEmulationIsRefused,
+	{ID: "S20/impossible-emulation-is-refused", Failure: true, Since: "1.37", Test: impossibleEmulationIsRefused,
 		Source: "KEP-4330; k8s.io/apiserver/pkg/server/options/server_run_options.go, " +
 			"RuntimeConfigEmulationForwardCompatible; k8s.io/component-base/featuregate/feature_gate.go",
 		Promise: "A server that emulates no other release does not start with the APIs of later ones, and none " +
 			"starts with a gate that the release it emulates does not have."},
-}
+})
 
 func badFlagsAreRefused(ctx context.Context, beside *suite.T) {
 	for flag, why := range map[string]string{

@@ -12,35 +12,33 @@ import (
 	"snowglobe.test/envtest"
 )
 
-var rangeCases = []suite.Case{
-	{ID: "S3/cluster-ips-come-from-the-range", Level: suite.Core, Needs: suite.Launch, Test: clusterIPsComeFromTheRange,
+var rangeCases = suite.Launching([]suite.Case{
+	{ID: "S3/cluster-ips-come-from-the-range", Level: suite.Core, Test: clusterIPsComeFromTheRange,
 		Source: "k8s.io/kubernetes/pkg/registry/core/service/ipallocator; " +
 			"k8s.io/kubernetes/pkg/controlplane/instance.go, APIServerServiceIP",
 		Promise: "Cluster IPs come from --service-cluster-ip-range, each once; the first is that of the service " +
 			"kubernetes, and a Service that is deleted gives its own back."},
-	{ID: "S3/cluster-ip-outside-the-range-is-refused", Level: suite.Core, Failure: true, Needs: suite.Launch,
-		Test:   clusterIPOutside,
+	{ID: "S3/cluster-ip-outside-the-range-is-refused", Level: suite.Core, Failure: true, Test: clusterIPOutside,
 		Source: "k8s.io/kubernetes/pkg/registry/core/service/storage/alloc.go, allocClusterIP",
 		Promise: "A Service that asks for a cluster IP outside the range, or for one that is taken, is 422 for " +
 			"spec.clusterIPs, and a headless one has none."},
-	{ID: "S3/node-ports-come-from-the-range", Level: suite.Core, Failure: true, Needs: suite.Launch,
-		Test:   nodePortsComeFromTheRange,
+	{ID: "S3/node-ports-come-from-the-range", Level: suite.Core, Failure: true, Test: nodePortsComeFromTheRange,
 		Source: "k8s.io/kubernetes/pkg/registry/core/service/portallocator/allocator.go",
 		Promise: "Node ports come from --service-node-port-range, each once; one outside of it, and one that is " +
 			"taken, is 422 for the port's nodePort."},
-	{ID: "S3/advertised-address-is-the-endpoint", Level: suite.Versioned, Needs: suite.Launch, Test: advertisedAddress,
+	{ID: "S3/advertised-address-is-the-endpoint", Test: advertisedAddress,
 		Source: "k8s.io/kubernetes/pkg/controlplane/reconcilers/lease.go; " +
 			"k8s.io/apiserver/pkg/server/options/server_run_options.go, AdvertiseAddress",
 		Promise: "The endpoint of default/kubernetes is --advertise-address, and discovery gives clients that " +
 			"address."},
-	{ID: "S3/full-range-is-an-error", Level: suite.Versioned, Failure: true, Needs: suite.Launch, Test: fullRange,
+	{ID: "S3/full-range-is-an-error", Failure: true, Test: fullRange,
 		Source: "k8s.io/kubernetes/pkg/registry/core/service/portallocator/allocator.go, ErrFull",
 		Promise: "When all node ports of the range are taken, a Service that wants one is refused with 500, which " +
 			"says that the range is full, and is not created; one that is given back is given again."},
-	{ID: "S3/cluster-ip-stays", Level: suite.Core, Failure: true, Needs: suite.Launch, Test: clusterIPStays,
+	{ID: "S3/cluster-ip-stays", Level: suite.Core, Failure: true, Test: clusterIPStays,
 		Source:  "k8s.io/kubernetes/pkg/apis/core/validation/validation.go, ValidateServiceUpdate",
 		Promise: "The cluster IP of a Service can't be changed, 422, and an update that leaves it out keeps it."},
-}
+})
 
 // ranges are small ones.
 func ranges() envtest.Option {

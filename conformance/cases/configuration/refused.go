@@ -9,48 +9,42 @@ import (
 	"snowglobe.test/envtest"
 )
 
-var refusedCases = []suite.Case{
-	{ID: "S3/impossible-flags-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: impossibleFlagsAreRefused,
+var refusedCases = suite.Launching([]suite.Case{
+	{ID: "S3/impossible-flags-are-refused", Failure: true, Test: impossibleFlagsAreRefused,
 		Source: "k8s.io/kubernetes/cmd/kube-apiserver/app/options/validation.go, Validate; " +
 			"k8s.io/kubernetes/pkg/controlplane/apiserver/options/validation.go",
 		Promise: "Three service ranges, two of one family, one too small, a node port outside of its range, no " +
 			"servers, and the versions that priority and fairness needs turned off are refused at the start; values " +
 			"at the edge are not."},
-	{ID: "S4/flags-have-limits", Level: suite.Versioned, Failure: true, Needs: suite.Launch, Test: flagsHaveLimits,
+	{ID: "S4/flags-have-limits", Failure: true, Test: flagsHaveLimits,
 		Source: "k8s.io/apiserver/pkg/server/options/server_run_options.go, Validate; " +
 			"k8s.io/apiserver/pkg/server/options/tracing.go; k8s.io/apiserver/pkg/server/options/egress_selector.go",
 		Promise: "Each limit and each time of a server that may not be negative is refused at the start if it is, as " +
 			"are files that are not there; zero is not."},
-	{ID: "S5/bad-storage-flags-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   badStorageFlags,
+	{ID: "S5/bad-storage-flags-are-refused", Failure: true, Test: badStorageFlags,
 		Source: "k8s.io/apiserver/pkg/server/options/etcd.go, Validate",
 		Promise: "An unknown backend or media type, overrides that are malformed, cache sizes that are none, and " +
 			"reloading without a file to reload are refused at the start."},
-	{ID: "S7/bad-authentication-flags-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: badAuthenticationFlags,
+	{ID: "S7/bad-authentication-flags-are-refused", Failure: true, Test: badAuthenticationFlags,
 		Source: "k8s.io/kubernetes/pkg/kubeapiserver/options/authentication.go, Validate; " +
 			"k8s.io/apiserver/pkg/server/options/authentication.go, Validate",
 		Promise: "Issuers that are doubled or none, a key set that is not at https, lifetimes outside of their " +
 			"bounds, headers without a name and flags of an issuer without the issuer are refused at the start."},
-	{ID: "S8/bad-authorization-flags-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   badAuthorizationFlags,
+	{ID: "S8/bad-authorization-flags-are-refused", Failure: true, Test: badAuthorizationFlags,
 		Source: "k8s.io/kubernetes/pkg/kubeapiserver/options/authorization.go, Validate",
 		Promise: "An unknown mode, one that is doubled, one without its file, a file without its mode, and modes " +
 			"beside a file of authorizers are refused at the start."},
-	{ID: "S9/bad-admission-flags-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: badAdmissionFlags,
+	{ID: "S9/bad-admission-flags-are-refused", Failure: true, Test: badAdmissionFlags,
 		Source: "k8s.io/apiserver/pkg/server/options/admission.go, Validate; " +
 			"k8s.io/kubernetes/pkg/kubeapiserver/options/admission.go, Validate",
 		Promise: "An unknown plugin, one that is both enabled and disabled, and the old list of plugins beside the " +
 			"new ones are refused at the start."},
-	{ID: "S19/bad-audit-flags-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   badAuditFlags,
+	{ID: "S19/bad-audit-flags-are-refused", Failure: true, Test: badAuditFlags,
 		Source: "k8s.io/apiserver/pkg/server/options/audit.go, Validate",
 		Promise: "An unknown mode, format or version of audit events, buffers, batches and rates that are not " +
 			"positive, numbers of files that are negative, and policies without rules are refused at the start; " +
 			"values at the edge are not."},
-}
+})
 
 // A refusal is an error that says why, for a server with these flags.
 type refusal struct {

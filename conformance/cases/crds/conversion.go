@@ -17,29 +17,26 @@ import (
 	"snowglobe.test/conformance/suite"
 )
 
-var conversionCases = []suite.Case{
-	{ID: "S10/conversion-webhook-converts", Level: suite.Versioned, Needs: suite.Launch,
-		Test:   conversionWebhookConverts,
+var conversionCases = suite.Launching([]suite.Case{
+	{ID: "S10/conversion-webhook-converts", Test: conversionWebhookConverts,
 		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, Convert",
 		Promise: "With a conversion webhook each version shows the one stored object in its own form, to gets, lists " +
 			"and watches, and can write it."},
-	{ID: "S10/conversion-failure-is-told", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: conversionFailureIsTold,
+	{ID: "S10/conversion-failure-is-told", Failure: true, Test: conversionFailureIsTold,
 		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, " +
 			"getConvertedObjectsFromResponse",
 		Promise: "While its conversion webhook fails, the other version is answered 500 with what the webhook says, " +
 			"nothing is written by it, and the stored version is served."},
-	{ID: "S10/conversion-answers-are-checked", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: conversionAnswersAreChecked,
+	{ID: "S10/conversion-answers-are-checked", Failure: true, Test: conversionAnswersAreChecked,
 		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, " +
 			"getConvertedObjectsFromResponse, Convert and validateConvertedObject",
 		Promise: "A conversion webhook's answer to another request, with another number of objects, another version, " +
 			"kind, name or uid, is not believed: 500 that says why."},
-	{ID: "S10/conversion-keeps-metadata", Level: suite.Versioned, Needs: suite.Launch, Test: conversionKeepsMetadata,
+	{ID: "S10/conversion-keeps-metadata", Test: conversionKeepsMetadata,
 		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, restoreObjectMeta",
 		Promise: "A conversion webhook may change labels and annotations; of all other metadata the object keeps " +
 			"its own."},
-}
+})
 
 // converter is a conversion webhook: spec.color of v1 is spec.colour in v2.
 type converter struct {

@@ -13,12 +13,12 @@ import (
 )
 
 var expressionCases = []suite.Case{
-	{ID: "S9/CEL-values-follow-their-schema", Level: suite.Versioned, Test: celValuesFollowTheirSchema,
+	{ID: "S9/CEL-values-follow-their-schema", Test: celValuesFollowTheirSchema,
 		Source: "KEP-2876; k8s.io/apiserver/pkg/cel/common/valuesunstructured.go; " +
 			"k8s.io/apiserver/pkg/cel/common/schemas.go",
 		Promise: "To CEL a value is what its schema says: sets and maps of a list compare and join without order, " +
 			"formats are times, durations and bytes, and a property's name is escaped if CEL reserves it."},
-	{ID: "S9/CEL-costs-are-limited", Level: suite.Versioned, Failure: true, Test: celCostsAreLimited,
+	{ID: "S9/CEL-costs-are-limited", Failure: true, Test: celCostsAreLimited,
 		Source: "KEP-2876; k8s.io/apiserver/pkg/cel/library/cost.go; " +
 			"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go, StaticEstimatedCostLimit",
 		Promise: "A rule that may cost too much because a schema does not bound lists and texts is refused with 422, " +

@@ -31,11 +31,11 @@ var delegationCases = []suite.Case{
 		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go",
 		Promise: "The path of a custom resource is answered, although the servers in front of apiextensions do not " +
 			"know it."},
-	{ID: "S11/unknown-path-is-404", Level: suite.Versioned, Failure: true, Test: unknownPathIs404,
+	{ID: "S11/unknown-path-is-404", Failure: true, Test: unknownPathIs404,
 		Source: "k8s.io/apiserver/pkg/util/notfoundhandler/not_found_handler.go",
 		Promise: "A path that no server of the chain knows, in a group or not, is answered 404 by the end of the " +
 			"chain: plain text, no Status."},
-	{ID: "S11/unknown-path-is-503-before-CRDs-are-known", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+	{ID: "S11/unknown-path-is-503-before-CRDs-are-known", Failure: true, Needs: suite.Launch,
 		Test: unknownPathIs503BeforeCRDsAreKnown,
 		Source: "k8s.io/kubernetes/cmd/kube-apiserver/app/server.go, CreateServerChain, and " +
 			"k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go, the hook crd-informer-synced: " +
@@ -52,17 +52,17 @@ var delegationCases = []suite.Case{
 	{ID: "S12/method-is-not-allowed", Level: suite.Core, Failure: true, Test: methodIsNotAllowed,
 		Source:  "k8s.io/apiserver/pkg/server/handler.go, the error handler of the container",
 		Promise: "A method that a known path does not support is answered 405 with a Status."},
-	{ID: "S14/local-apiservices-are-available", Level: suite.Versioned, Test: localAPIServicesAreAvailable,
+	{ID: "S14/local-apiservices-are-available", Test: localAPIServicesAreAvailable,
 		Source: "k8s.io/kube-aggregator/pkg/controllers/status/local",
 		Promise: "Every built-in group version has an APIService without a service, which is Available because it " +
 			"is Local."},
-	{ID: "S14/custom-group-has-an-apiservice", Level: suite.Versioned, Test: customGroupHasAnAPIService,
+	{ID: "S14/custom-group-has-an-apiservice", Test: customGroupHasAnAPIService,
 		Source:  "k8s.io/kubernetes/pkg/controlplane/controller/crdregistration",
 		Promise: "The group version of a CRD gets a Local, managed APIService by itself, and loses it with the CRD."},
-	{ID: "S14/deleted-apiservice-comes-back", Level: suite.Versioned, Failure: true, Test: deletedAPIServiceComesBack,
+	{ID: "S14/deleted-apiservice-comes-back", Failure: true, Test: deletedAPIServiceComesBack,
 		Source:  "k8s.io/kube-aggregator/pkg/controllers/autoregister",
 		Promise: "If the managed APIService of a CRD's group version is deleted, it is registered again."},
-	{ID: "S1/index-lists-the-whole-chain", Level: suite.Versioned, Test: indexListsTheChain,
+	{ID: "S1/index-lists-the-whole-chain", Test: indexListsTheChain,
 		Source:  "k8s.io/apiserver/pkg/server/routes/index.go over the delegation's ListedPaths",
 		Promise: "/ lists paths of every server of the chain, sorted."},
 }

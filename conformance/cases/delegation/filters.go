@@ -16,13 +16,12 @@ import (
 const filterChain = "k8s.io/apiserver/pkg/server/config.go, DefaultBuildHandlerChain"
 
 var filterCases = []suite.Case{
-	{ID: "S1/requests-go-down-the-chain", Level: suite.Versioned, Needs: suite.Launch, Test: requestsGoDownTheChain,
+	{ID: "S1/requests-go-down-the-chain", Needs: suite.Launch, Test: requestsGoDownTheChain,
 		Source: "k8s.io/kubernetes/cmd/kube-apiserver/app/server.go, CreateServerChain; " +
 			"k8s.io/apiserver/pkg/server/handler.go, director",
 		Promise: "The aggregator answers for APIServices, kube-apiserver for built-in groups, apiextensions for " +
 			"custom resources, and the not-found handler for all else."},
-	{ID: "S1/failed-stage-is-the-error-of-the-start", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   failedStage,
+	{ID: "S1/failed-stage-is-the-error-of-the-start", Failure: true, Needs: suite.Launch, Test: failedStage,
 		Source: "k8s.io/kubernetes/cmd/kube-apiserver/app/server.go, CreateServerChain",
 		Promise: "The chain is built from its end to its head: not-found, apiextensions, kube-apiserver, aggregator; " +
 			"a stage that fails is the error of the start, and no later one begins."},
@@ -30,18 +29,18 @@ var filterCases = []suite.Case{
 		Source: filterChain + ", WithAuthentication before WithAuthorization before the handlers",
 		Promise: "A request with a bad token is 401 and one without permission is 403, even for a path that does not " +
 			"exist, so that strangers can't tell what does."},
-	{ID: "S1/deadline-is-checked-before-the-caller", Level: suite.Versioned, Failure: true,
-		Test:    deadlineIsCheckedFirst,
+	{ID: "S1/deadline-is-checked-before-the-caller", Failure: true, Test: deadlineIsCheckedFirst,
 		Source:  filterChain + "; k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go, parseTimeout",
 		Promise: "A timeout parameter that is no duration is 400 before the caller is authenticated."},
-	{ID: "S1/impersonation-replaces-the-caller", Level: suite.Core, Failure: true, Test: impersonationReplacesTheCaller,
+	{ID: "S1/impersonation-replaces-the-caller", Level: suite.Core, Failure: true,
+		Test:   impersonationReplacesTheCaller,
 		Source: filterChain + ", WithImpersonation before WithAuthorization",
 		Promise: "What an impersonated user may do is decided as if that user had asked, and who may not impersonate " +
 			"is 403 whatever the request is."},
-	{ID: "S1/answers-are-not-for-caches", Level: suite.Versioned, Test: answersAreNotForCaches,
+	{ID: "S1/answers-are-not-for-caches", Test: answersAreNotForCaches,
 		Source:  "k8s.io/apiserver/pkg/endpoints/filters/cachecontrol.go, WithCacheControl",
 		Promise: "Every answer, errors among them, says Cache-Control: no-cache, private."},
-	{ID: "S1/answers-carry-an-audit-id", Level: suite.Versioned, Test: answersCarryAnAuditID,
+	{ID: "S1/answers-carry-an-audit-id", Test: answersCarryAnAuditID,
 		Source: "k8s.io/apiserver/pkg/endpoints/filters/audit_init.go, WithAuditInit",
 		Promise: "Every answer has an Audit-ID, a different one each time, unless the client sends one, which is " +
 			"kept: also for 401 and 404."},

@@ -18,18 +18,16 @@ import (
 const syncSignal = "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go, the hook crd-informer-synced"
 
 var signalCases = []suite.Case{
-	{ID: "S11/known-custom-resource-is-never-404", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+	{ID: "S11/known-custom-resource-is-never-404", Failure: true, Needs: suite.Launch,
 		Test:   knownCustomResourceIsNever404,
 		Source: syncSignal + "; k8s.io/apiserver/pkg/util/notfoundhandler/not_found_handler.go: kubernetes#104342",
 		Promise: "A server that starts on a store with custom resources answers 503 for them until it knows their " +
 			"definitions, then 200: never 404, which would tell a garbage collector that they are gone."},
-	{ID: "S11/crd-informer-synced-is-a-check", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   syncedIsACheck,
+	{ID: "S11/crd-informer-synced-is-a-check", Failure: true, Needs: suite.Launch, Test: syncedIsACheck,
 		Source: syncSignal + "; k8s.io/apiserver/pkg/server/genericapiserver.go, MuxAndDiscoveryComplete",
 		Promise: "While the CRD informer has not synced, /readyz is 500 because of poststarthook/crd-informer-synced " +
 			"alone; the server signals MuxAndDiscoveryComplete after it, and not before."},
-	{ID: "S11/every-method-waits-for-the-CRDs", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   everyMethodWaits,
+	{ID: "S11/every-method-waits-for-the-CRDs", Failure: true, Needs: suite.Launch, Test: everyMethodWaits,
 		Source: "k8s.io/apiserver/pkg/util/notfoundhandler/not_found_handler.go, ServeHTTP",
 		Promise: "Before the CRDs are known, an unknown path is 503 for every method, with Retry-After and a Status " +
 			"that says why."},

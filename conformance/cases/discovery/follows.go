@@ -21,7 +21,7 @@ var followingCases = []suite.Case{
 			"ServeHTTPWithETag",
 		Promise: "When a CRD comes or goes the ETag of aggregated discovery is another one, and who asks with the " +
 			"old one gets the new document, not 304."},
-	{ID: "S18/stale-group-is-marked", Level: suite.Versioned, Failure: true, Test: staleGroupIsMarked,
+	{ID: "S18/stale-group-is-marked", Failure: true, Test: staleGroupIsMarked,
 		Source: "KEP-3352; k8s.io/kube-aggregator/pkg/apiserver/handler_discovery.go, syncAPIService: an entry that " +
 			"could not be fetched is stale",
 		Promise: "A group whose aggregated server can't be reached is in aggregated discovery, marked as stale and " +
@@ -31,13 +31,12 @@ var followingCases = []suite.Case{
 			"are its routes",
 		Promise: "Each built-in resource answers a list if discovery says that it has the verb, and 405 to the verbs " +
 			"that it does not have."},
-	{ID: "S18/storage-version-has-a-hash", Level: suite.Versioned, Test: storageVersionHasAHash,
+	{ID: "S18/storage-version-has-a-hash", Test: storageVersionHasAHash,
 		Source: "k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go; " +
 			"k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_discovery_controller.go",
 		Promise: "A stored resource carries the hash of the version in which it is stored, the same in each version " +
 			"that serves it; one that is not stored has none."},
-	{ID: "S18/form-of-discovery-is-negotiated", Level: suite.Versioned, Failure: true,
-		Test:   formOfDiscoveryIsNegotiated,
+	{ID: "S18/form-of-discovery-is-negotiated", Failure: true, Test: formOfDiscoveryIsNegotiated,
 		Source: "KEP-3352; k8s.io/apiserver/pkg/endpoints/discovery/aggregated/wrapper.go and negotiation.go",
 		Promise: "A client that accepts aggregated discovery gets it, one that accepts only a newer form beside " +
 			"plain JSON gets the plain document, and a form that there is not is 406 by itself."},

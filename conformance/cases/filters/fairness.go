@@ -32,13 +32,11 @@ var fairnessCases = []suite.Case{
 			"ValidatePriorityLevelConfiguration",
 		Promise: "The flow schemas and priority levels exempt and catch-all are there, and what they say can't be " +
 			"changed: 422."},
-	{ID: "S4/level-without-seats-rejects", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   levelWithoutSeatsRejects,
+	{ID: "S4/level-without-seats-rejects", Failure: true, Needs: suite.Launch, Test: levelWithoutSeatsRejects,
 		Source: "KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol/fairqueuing/queueset/queueset.go, StartRequest",
 		Promise: "When the seats of a level that rejects are taken, the next request is answered 429 with " +
 			"Retry-After and the level's UID, while those on other levels and exempt ones are served."},
-	{ID: "S4/queue-waits-and-overflows", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: queueWaitsAndOverflows,
+	{ID: "S4/queue-waits-and-overflows", Failure: true, Needs: suite.Launch, Test: queueWaitsAndOverflows,
 		Source: "KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol/fairqueuing/queueset/queueset.go, " +
 			"rejectOrEnqueueToBoundLocked",
 		Promise: "A request that finds no seat waits in its level's queue and is served when a seat is free; one " +

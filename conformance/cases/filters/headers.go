@@ -14,23 +14,21 @@ import (
 )
 
 var headerCases = []suite.Case{
-	{ID: "S4/large-answers-are-compressed", Level: suite.Versioned, Test: largeAnswersAreCompressed,
+	{ID: "S4/large-answers-are-compressed", Test: largeAnswersAreCompressed,
 		Source: "k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go, defaultGzipThresholdBytes",
 		Promise: "An answer of more than 128 KiB is compressed for who accepts gzip, and only for him; a smaller " +
 			"one, a list of few objects or an error is not."},
-	{ID: "S4/origins-are-allowed-by-pattern", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   originsAreAllowedByPattern,
+	{ID: "S4/origins-are-allowed-by-pattern", Failure: true, Needs: suite.Launch, Test: originsAreAllowedByPattern,
 		Source: "k8s.io/apiserver/pkg/server/filters/cors.go, WithCORS",
 		Promise: "Only an origin that --cors-allowed-origins matches is allowed to read answers, and its OPTIONS " +
 			"request is answered 204 before anybody is asked who he is."},
-	{ID: "S4/strict-transport-security-is-said", Level: suite.Versioned, Needs: suite.Launch,
-		Test:    strictTransportSecurityIsSaid,
+	{ID: "S4/strict-transport-security-is-said", Needs: suite.Launch, Test: strictTransportSecurityIsSaid,
 		Source:  "k8s.io/apiserver/pkg/server/filters/hsts.go, WithHSTS",
 		Promise: "Every answer has the directives of --strict-transport-security-directives, and none by default."},
-	{ID: "S4/answers-are-not-to-be-cached", Level: suite.Versioned, Test: answersAreNotToBeCached,
+	{ID: "S4/answers-are-not-to-be-cached", Test: answersAreNotToBeCached,
 		Source:  "k8s.io/apiserver/pkg/endpoints/filters/cachecontrol.go, WithCacheControl",
 		Promise: "Answers and refusals say that they are private and not to be cached."},
-	{ID: "S4/deprecated-resource-warns", Level: suite.Versioned, Test: deprecatedResourceWarns,
+	{ID: "S4/deprecated-resource-warns", Test: deprecatedResourceWarns,
 		Source: "KEP-1693; k8s.io/apiserver/pkg/endpoints/installer.go and " +
 			"k8s.io/apiserver/pkg/endpoints/deprecation/deprecation.go",
 		Promise: "Whoever uses a deprecated resource is warned of it by a header that names what to use instead."},

@@ -14,12 +14,12 @@ import (
 )
 
 var limitCases = []suite.Case{
-	{ID: "S4/large-body-is-413", Level: suite.Versioned, Failure: true, Test: largeBodyIs413,
+	{ID: "S4/large-body-is-413", Failure: true, Test: largeBodyIs413,
 		Source: "k8s.io/apiserver/pkg/endpoints/handlers/rest.go, limitedReadBody; " +
 			"k8s.io/apiserver/pkg/server/config.go, MaxRequestBodyBytes",
 		Promise: "A body of more than 3 MiB is refused with 413, whether it creates, updates or patches, and has " +
 			"no effect."},
-	{ID: "S4/request-has-its-time", Level: suite.Versioned, Failure: true, Needs: suite.Launch, Test: requestHasItsTime,
+	{ID: "S4/request-has-its-time", Failure: true, Needs: suite.Launch, Test: requestHasItsTime,
 		Source: "k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go and " +
 			"k8s.io/apiserver/pkg/server/filters/timeout.go",
 		Promise: "A request that takes longer than the server's --request-timeout, or than it asks for if that is " +
@@ -28,16 +28,15 @@ var limitCases = []suite.Case{
 		Source: "k8s.io/apiserver/pkg/server/config.go, DefaultBuildHandlerChain",
 		Promise: "Who can't be authenticated is told 401 before what he may do is asked, who may not impersonate or " +
 			"act 403 before what he sends is looked at, and only then is an object found or missing, valid or not."},
-	{ID: "S4/too-many-in-flight-is-429", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   tooManyInFlightIs429,
+	{ID: "S4/too-many-in-flight-is-429", Failure: true, Needs: suite.Launch, Test: tooManyInFlightIs429,
 		Source: "k8s.io/apiserver/pkg/server/filters/maxinflight.go, WithMaxInFlightLimit",
 		Promise: "Without priority and fairness, one request more than a server handles at a time is answered 429 " +
 			"with Retry-After 1; reads and writes are counted apart, watches and system:masters are not."},
-	{ID: "S4/groups-can-be-turned-off", Level: suite.Versioned, Needs: suite.Launch, Test: groupsCanBeTurnedOff,
+	{ID: "S4/groups-can-be-turned-off", Needs: suite.Launch, Test: groupsCanBeTurnedOff,
 		Source: "k8s.io/apiserver/pkg/server/resourceconfig/helpers.go, MergeAPIResourceConfigs",
 		Promise: "A group version that --runtime-config turns off is 404 and not in discovery, and one that it turns " +
 			"on is served; the others stay as they are."},
-	{ID: "S4/profiling-can-be-turned-off", Level: suite.Versioned, Needs: suite.Launch, Test: profilingCanBeTurnedOff,
+	{ID: "S4/profiling-can-be-turned-off", Needs: suite.Launch, Test: profilingCanBeTurnedOff,
 		Source: "k8s.io/apiserver/pkg/server/config.go, installAPI",
 		Promise: "With --profiling=false there is no /debug/pprof/, and with the default there is, for those who may " +
 			"read it; /metrics is there in both."},

@@ -23,8 +23,7 @@ const (
 
 // Cases are the cases of this area.
 var Cases = []suite.Case{
-	{ID: "S17/unsynced-informer-keeps-readyz-red", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: unsyncedInformer,
+	{ID: "S17/unsynced-informer-keeps-readyz-red", Failure: true, Needs: suite.Launch, Test: unsyncedInformer,
 		Source: "k8s.io/apiserver/pkg/server/healthz/healthz.go, NewInformerSyncHealthz; " +
 			"k8s.io/apiserver/pkg/server/config.go",
 		Promise: "While one informer of the server has not synced, /readyz is 500 because of informer-sync, /livez " +
@@ -33,21 +32,19 @@ var Cases = []suite.Case{
 		Source: roles,
 		Promise: "A permission is there soon after its Role and RoleBinding are created, grows with the Role, and is " +
 			"gone soon after the binding."},
-	{ID: "S17/lagging-informer-is-a-stale-view", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   laggingInformer,
+	{ID: "S17/lagging-informer-is-a-stale-view", Failure: true, Needs: suite.Launch, Test: laggingInformer,
 		Source: roles,
 		Promise: "The authorizer decides by what its informers have: until they have a new binding its user is " +
 			"refused, although the binding can be read."},
-	{ID: "S17/lost-watch-is-resumed", Level: suite.Versioned, Failure: true, Needs: suite.Launch, Test: lostWatch,
+	{ID: "S17/lost-watch-is-resumed", Failure: true, Needs: suite.Launch, Test: lostWatch,
 		Source: resume + ", watch: it goes on from the last resourceVersion",
 		Promise: "An informer whose watch ends, or can't be begun at first, goes on and misses nothing: a binding " +
 			"made meanwhile counts."},
-	{ID: "S17/expired-watch-is-a-new-list", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   expiredWatch,
+	{ID: "S17/expired-watch-is-a-new-list", Failure: true, Needs: suite.Launch, Test: expiredWatch,
 		Source: resume + ", ListAndWatch: an expired resourceVersion means a new list",
 		Promise: "An informer that is told 410 for its watch lists again: a binding deleted meanwhile counts no " +
 			"more, and a new one does."},
-	{ID: "S17/failed-list-is-tried-again", Level: suite.Versioned, Failure: true, Needs: suite.Launch, Test: failedList,
+	{ID: "S17/failed-list-is-tried-again", Failure: true, Needs: suite.Launch, Test: failedList,
 		Source:  resume + ", defaultBackoffInit",
 		Promise: "A server whose informer's first lists fail tries again by itself, and becomes ready."},
 	{ID: "S17/quota-is-known-to-admission", Level: suite.Core, Failure: true, Test: quotaIsKnown,

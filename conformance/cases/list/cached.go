@@ -21,34 +21,31 @@ import (
 )
 
 var cachedCases = []suite.Case{
-	{ID: "S6/lists-come-from-the-cache", Level: suite.Versioned, Since: "1.34", Needs: suite.Launch,
-		Test: listsComeFromTheCache,
+	{ID: "S6/lists-come-from-the-cache", Since: "1.34", Needs: suite.Launch, Test: listsComeFromTheCache,
 		Source: "KEP-2340; KEP-4988; k8s.io/apiserver/pkg/storage/cacher/delegator/interface.go, " +
 			"ShouldDelegateList; k8s.io/apiserver/pkg/storage/cacher/delegator.go, GetList",
 		Promise: "While the store can't list, lists are answered from the watch cache, consistent ones, exact ones " +
 			"and pages too; what the cache never had is an error, not another state."},
-	{ID: "S6/late-cache-gives-no-stale-list", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: lateCacheGivesNoStaleList,
+	{ID: "S6/late-cache-gives-no-stale-list", Failure: true, Needs: suite.Launch, Test: lateCacheGivesNoStaleList,
 		Source: "KEP-2340; k8s.io/apiserver/pkg/storage/cacher/delegator.go, GetList: the fallback; " +
 			"k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, WaitUntilFreshAndGetList",
 		Promise: "While a watch cache is behind its store, a consistent list still has every write, resourceVersion " +
 			"0 has the old state, and NotOlderThan a version that the cache lacks is 504."},
-	{ID: "S6/starting-cache-is-429", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: startingCacheIs429,
+	{ID: "S6/starting-cache-is-429", Failure: true, Needs: suite.Launch, Test: startingCacheIs429,
 		Source: "KEP-4568; k8s.io/apiserver/pkg/storage/cacher/delegator.go, shouldDelegateListOnNotReadyCache; " +
 			"k8s.io/apiserver/pkg/storage/cacher/cacher.go, Watch and GetList",
 		Promise: "While a watch cache starts, watches and whole lists are 429 with a time to come back, gets and " +
 			"limited lists are answered, and all are once it has started."},
-	{ID: "S6/large-lists-are-whole", Level: suite.Versioned, Test: largeListsAreWhole,
+	{ID: "S6/large-lists-are-whole", Test: largeListsAreWhole,
 		Source: "KEP-5116; k8s.io/apimachinery/pkg/runtime/serializer/json/collections.go; " +
 			"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go, deferredResponseWriter",
 		Promise: "A large list is the same in JSON, in protobuf and compressed: each of its items as a get has it, " +
 			"its metadata, and a content encoding only if the client takes it and the list is large."},
-	{ID: "S6/list-from-zero-has-no-pages", Level: suite.Versioned, Test: listFromZeroHasNoPages,
+	{ID: "S6/list-from-zero-has-no-pages", Test: listFromZeroHasNoPages,
 		Source: "k8s.io/apiserver/pkg/storage/cacher/cacher.go, computeListLimit",
 		Promise: "A limit does not hold for a list at resourceVersion 0: it has all that the cache has, and no " +
 			"continue token."},
-	{ID: "S6/future-get-times-out", Level: suite.Versioned, Failure: true, Test: futureGetTimesOut,
+	{ID: "S6/future-get-times-out", Failure: true, Test: futureGetTimesOut,
 		Source: "k8s.io/apiserver/pkg/storage/cacher/cacher.go, Get; k8s.io/apiserver/pkg/storage/errors.go, " +
 			"NewTooLargeResourceVersionError",
 		Promise: "A get that must be no older than a future resourceVersion, and a list exactly at one, are answered " +

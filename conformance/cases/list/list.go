@@ -43,7 +43,7 @@ var Cases = slices.Concat([]suite.Case{
 		Source: "k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, WaitUntilFreshAndGetList",
 		Promise: "resourceVersionMatch=NotOlderThan shows at least the state of that resourceVersion, even one that " +
 			"was just written."},
-	{ID: "S6/future-version-times-out", Level: suite.Versioned, Failure: true, Test: futureVersionTimesOut,
+	{ID: "S6/future-version-times-out", Failure: true, Test: futureVersionTimesOut,
 		Source: "k8s.io/apiserver/pkg/storage/errors.go, NewTooLargeResourceVersionError",
 		Promise: "A list that must be no older than a future resourceVersion is answered 504 with the cause " +
 			"ResourceVersionTooLarge."},

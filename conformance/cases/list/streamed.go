@@ -16,18 +16,17 @@ import (
 )
 
 var streamedCases = []suite.Case{
-	{ID: "S6/streamed-lists-are-the-same-bytes", Level: suite.Versioned, Since: "1.34",
-		Test: streamedListsAreTheSameBytes,
+	{ID: "S6/streamed-lists-are-the-same-bytes", Since: "1.34", Test: streamedListsAreTheSameBytes,
 		Source: "KEP-5116; k8s.io/apimachinery/pkg/runtime/serializer/json/collections.go; " +
 			"k8s.io/apimachinery/pkg/runtime/serializer/protobuf/collections.go",
 		Promise: "A list, which is encoded item by item, has the very bytes that encoding it as a whole makes, in " +
 			"JSON and in protobuf, of built-in and of custom resources, pages and an empty list too."},
-	{ID: "S6/streaming-list-is-compressed", Level: suite.Versioned, Since: "1.37",
-		Gates: []string{"WatchListCompression"}, Test: streamingListIsCompressed,
+	{ID: "S6/streaming-list-is-compressed", Since: "1.37", Gates: []string{"WatchListCompression"},
+		Test:   streamingListIsCompressed,
 		Source: "KEP-3157; k8s.io/apiserver/pkg/endpoints/handlers/watch.go, BeginStream and perFlushGzipWriter",
 		Promise: "A streaming list is compressed for who accepts gzip, its events can be read as they come, and " +
 			"caches are told; other watches, and those of who does not accept it, are not compressed."},
-	{ID: "S12/CBOR-is-behind-its-gate", Level: suite.Versioned, Failure: true, Test: cborIsBehindItsGate,
+	{ID: "S12/CBOR-is-behind-its-gate", Failure: true, Test: cborIsBehindItsGate,
 		Source: "KEP-4222; k8s.io/apiserver/pkg/features/kube_features.go, CBORServingAndStorage; " +
 			"k8s.io/apiserver/pkg/endpoints/handlers/negotiation/negotiate.go",
 		Promise: "While CBORServingAndStorage is off, who accepts CBOR alone is answered 406, who accepts JSON too " +

@@ -14,19 +14,17 @@ import (
 	"snowglobe.test/conformance/suite"
 )
 
-var discoveryCases = []suite.Case{
-	{ID: "S18/resources-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Launch,
-		Test: resourcesAreThoseOfTheRelease,
+var discoveryCases = suite.Launching([]suite.Case{
+	{ID: "S18/resources-are-those-of-the-release", Test: resourcesAreThoseOfTheRelease,
 		Source: "k8s.io/kubernetes/api/discovery/apis__apps__v1.json; " +
 			"k8s.io/kubernetes/pkg/controlplane/instance.go, GenericStorageProviders",
 		Promise: "A server that is told to serve all APIs serves each resource and subresource of its release, with " +
 			"kind, scope, verbs, short names and categories, but for those behind a gate that is off."},
-	{ID: "S3/stable-versions-are-served-by-default", Level: suite.Versioned, Needs: suite.Launch,
-		Test:   stableVersionsAreServedByDefault,
+	{ID: "S3/stable-versions-are-served-by-default", Test: stableVersionsAreServedByDefault,
 		Source: "KEP-3136; k8s.io/kubernetes/pkg/controlplane/instance.go, DefaultAPIResourceConfigSource",
 		Promise: "Without --runtime-config a server serves every stable version of its release, and no alpha or beta " +
 			"version."},
-}
+})
 
 //go:embed kept/resources.txt
 var keptResources string

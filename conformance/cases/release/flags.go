@@ -12,13 +12,12 @@ import (
 	"snowglobe.test/conformance/suite"
 )
 
-var flagCases = []suite.Case{
-	{ID: "S3/flags-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Launch,
-		Test: flagsAreThoseOfTheRelease,
+var flagCases = suite.Launching([]suite.Case{
+	{ID: "S3/flags-are-those-of-the-release", Test: flagsAreThoseOfTheRelease,
 		Source: "k8s.io/kubernetes/cmd/kube-apiserver/app/options/options.go, Flags; KEP-4828; " +
 			"k8s.io/apiserver/pkg/server/flagz/flagz.go",
 		Promise: "/flagz lists every flag of the release, with its default where it was not given."},
-}
+})
 
 //go:embed kept/flags.txt
 var keptFlags string

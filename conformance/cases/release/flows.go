@@ -12,14 +12,13 @@ import (
 	"snowglobe.test/conformance/suite"
 )
 
-var flowCases = []suite.Case{
-	{ID: "S4/default-flows-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Launch,
-		Test: defaultFlowsAreThoseOfTheRelease,
+var flowCases = suite.Launching([]suite.Case{
+	{ID: "S4/default-flows-are-those-of-the-release", Test: defaultFlowsAreThoseOfTheRelease,
 		Source: "KEP-1040; k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap/default.go; " +
 			"k8s.io/kubernetes/pkg/registry/flowcontrol/rest/storage_flowcontrol.go",
 		Promise: "A server has the flow schemas and priority levels of its release, as they are suggested or " +
 			"mandatory, each marked as kept up to date, none dangling, and no others."},
-}
+})
 
 //go:embed kept/flows.txt
 var keptFlows string

@@ -12,14 +12,13 @@ import (
 	"snowglobe.test/conformance/suite"
 )
 
-var openAPICases = []suite.Case{
-	{ID: "S12/OpenAPI-is-that-of-the-release", Level: suite.Versioned, Needs: suite.Launch,
-		Test: openAPIIsThatOfTheRelease,
+var openAPICases = suite.Launching([]suite.Case{
+	{ID: "S12/OpenAPI-is-that-of-the-release", Test: openAPIIsThatOfTheRelease,
 		Source: "k8s.io/kubernetes/api/openapi-spec/v3/apis__apps__v1_openapi.json; " +
 			"k8s.io/apiserver/pkg/endpoints/installer.go; k8s.io/apiserver/pkg/endpoints/openapi/openapi.go",
 		Promise: "The OpenAPI v3 document of each group version has the paths, operations, parameters and schemas " +
 			"that the release has published."},
-}
+})
 
 //go:embed kept/openapi.txt
 var keptOpenAPI string

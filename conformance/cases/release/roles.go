@@ -13,14 +13,13 @@ import (
 	"snowglobe.test/conformance/suite"
 )
 
-var roleCases = []suite.Case{
-	{ID: "S8/default-roles-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Launch,
-		Test: defaultRolesAreThoseOfTheRelease,
+var roleCases = suite.Launching([]suite.Case{
+	{ID: "S8/default-roles-are-those-of-the-release", Test: defaultRolesAreThoseOfTheRelease,
 		Source: "k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata/cluster-roles.yaml; " +
 			"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata/controller-roles.yaml",
 		Promise: "A ready server has the default roles and bindings of its release, cluster-wide and in namespaces, " +
 			"with their rules, aggregations, labels and subjects, and no others."},
-}
+})
 
 //go:embed kept/roles.txt
 var keptRoles string

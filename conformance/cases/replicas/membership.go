@@ -10,23 +10,21 @@ import (
 	"snowglobe.test/envtest"
 )
 
-var membershipCases = []suite.Case{
-	{ID: "S20/each-server-has-an-identity", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   eachServerHasAnIdentity,
+var membershipCases = suite.Launching([]suite.Case{
+	{ID: "S20/each-server-has-an-identity", Failure: true, Test: eachServerHasAnIdentity,
 		Source: "KEP-1965; k8s.io/kubernetes/pkg/controlplane/apiserver/server.go, identity lease",
 		Promise: "Each server has an identity Lease of its own; one that crashes leaves it behind, and takes it up " +
 			"again, with the same name, when it is back."},
-	{ID: "S13/endpoints-follow-the-servers", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: endpointsFollow,
+	{ID: "S13/endpoints-follow-the-servers", Failure: true, Test: endpointsFollow,
 		Source: "k8s.io/kubernetes/pkg/controlplane/reconcilers/lease.go, RemoveEndpoints; " +
 			"k8s.io/kubernetes/pkg/controlplane/controller/kubernetesservice/controller.go, Stop",
 		Promise: "The endpoints of default/kubernetes are the servers: one that stops has left them when it ends, " +
 			"and is back among them when it is started again."},
-	{ID: "S16/other-server-serves-on", Level: suite.Core, Failure: true, Needs: suite.Launch, Test: otherServesOn,
+	{ID: "S16/other-server-serves-on", Level: suite.Core, Failure: true, Test: otherServesOn,
 		Source: "k8s.io/apiserver/pkg/storage/etcd3/store.go: what is acknowledged is in the store",
 		Promise: "When one server crashes, another has all that it acknowledged, and a watch goes on there from the " +
 			"last event seen, without a gap."},
-}
+})
 
 // identities returns the holders of the identity Leases, by the Leases' names.
 func identities(ctx context.Context, t *suite.T) map[string]coordinationv1.LeaseSpec {

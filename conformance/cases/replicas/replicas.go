@@ -17,33 +17,30 @@ import (
 // Cases are the cases of this area.
 var Cases = slices.Concat(sharedCases, membershipCases)
 
-var sharedCases = []suite.Case{
-	{ID: "S6/write-at-one-server-is-read-at-another", Level: suite.Core, Needs: suite.Launch,
-		Test:   writeIsReadAtAnother,
+var sharedCases = suite.Launching([]suite.Case{
+	{ID: "S6/write-at-one-server-is-read-at-another", Level: suite.Core, Test: writeIsReadAtAnother,
 		Source: "KEP-2340; k8s.io/apiserver/pkg/storage/cacher/cacher.go, consistent reads",
 		Promise: "What one server acknowledged, another gets and lists at once, as the same object at the same " +
 			"resourceVersion."},
-	{ID: "S6/watch-sees-the-writes-of-another-server", Level: suite.Core, Needs: suite.Launch, Test: watchSeesOthers,
+	{ID: "S6/watch-sees-the-writes-of-another-server", Level: suite.Core, Test: watchSeesOthers,
 		Source: "k8s.io/apiserver/pkg/storage/cacher/cacher.go, over the watch of the store",
 		Promise: "A watch at one server, begun where a list of another ended, sees each later change once and in " +
 			"order, whichever server made it."},
-	{ID: "S6/versions-compare-across-servers", Level: suite.Core, Needs: suite.Launch, Test: versionsCompare,
+	{ID: "S6/versions-compare-across-servers", Level: suite.Core, Test: versionsCompare,
 		Source:  "KEP-5504; k8s.io/apiserver/pkg/storage/api_object_versioner.go, CompareResourceVersion",
 		Promise: "resourceVersions of one resource grow with each write, and compare between servers."},
-	{ID: "S12/conflict-is-seen-across-servers", Level: suite.Core, Failure: true, Needs: suite.Launch,
-		Test:   conflictIsSeen,
+	{ID: "S12/conflict-is-seen-across-servers", Level: suite.Core, Failure: true, Test: conflictIsSeen,
 		Source: "k8s.io/apiserver/pkg/storage/etcd3/store.go, GuaranteedUpdate",
 		Promise: "An update at one server with the resourceVersion from before an update at another is 409, and a " +
 			"name that another server has given is 409 AlreadyExists."},
-	{ID: "S10/CRD-is-served-by-every-server", Level: suite.Core, Needs: suite.Launch, Test: crdIsServedByAll,
+	{ID: "S10/CRD-is-served-by-every-server", Level: suite.Core, Test: crdIsServedByAll,
 		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go, over the informer of CRDs",
 		Promise: "A CRD created at one server is served by the others, which have the same objects, and is gone at " +
 			"all when it is deleted at one."},
-	{ID: "S3/cluster-ips-are-unique-across-servers", Level: suite.Core, Failure: true, Needs: suite.Launch,
-		Test:    clusterIPsAreUnique,
+	{ID: "S3/cluster-ips-are-unique-across-servers", Level: suite.Core, Failure: true, Test: clusterIPsAreUnique,
 		Source:  "KEP-1880; k8s.io/kubernetes/pkg/registry/core/service/ipallocator/ipallocator.go",
 		Promise: "Servers give no cluster IP twice, and refuse with 422 the one that another has given."},
-}
+})
 
 // pair returns targets for both servers of a control plane that cases share. They have one
 // namespace.

@@ -17,26 +17,24 @@ import (
 
 var errFailed = errors.New("it would not start")
 
-var drainCases = []suite.Case{
-	{ID: "S16/new-requests-are-told-to-retry", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   newRequestsAreToldToRetry,
+var drainCases = suite.Launching([]suite.Case{
+	{ID: "S16/new-requests-are-told-to-retry", Failure: true, Test: newRequestsAreToldToRetry,
 		Source: "k8s.io/apiserver/pkg/server/filters/with_retry_after.go, WithRetryAfter",
 		Promise: "With --shutdown-send-retry-after, a draining server answers new requests 429 with Retry-After: 5, " +
 			"still answers its health checks, and closes its port last."},
-	{ID: "S16/requests-in-flight-are-answered", Level: suite.Core, Failure: true, Needs: suite.Launch,
-		Test:   requestsInFlightAreAnswered,
+	{ID: "S16/requests-in-flight-are-answered", Level: suite.Core, Failure: true, Test: requestsInFlightAreAnswered,
 		Source: run + ", NonLongRunningRequestWaitGroup; k8s.io/apiserver/pkg/server/filters/waitgroup.go",
 		Promise: "A short request that a stopping server has taken is answered, and done, before the server ends, " +
 			"while new connections are refused."},
-	{ID: "S16/watches-end-with-the-server", Level: suite.Versioned, Needs: suite.Launch, Test: watchesEndWithTheServer,
+	{ID: "S16/watches-end-with-the-server", Test: watchesEndWithTheServer,
 		Source: run + ", WatchRequestWaitGroup; k8s.io/apiserver/pkg/server/filters/watch_termination.go",
 		Promise: "Watches last as long as a stopping server takes requests, then end without an error within " +
 			"--shutdown-watch-termination-grace-period, and the next server has what they saw."},
-	{ID: "S16/audit-events-are-flushed", Level: suite.Versioned, Needs: suite.Launch, Test: auditEventsAreFlushed,
+	{ID: "S16/audit-events-are-flushed", Test: auditEventsAreFlushed,
 		Source: run + ", AuditBackend.Shutdown; k8s.io/apiserver/plugin/pkg/audit/buffered/buffered.go",
 		Promise: "A server that stops sends the audit events that it still has, up to the last request it answered, " +
 			"whatever the size of a batch is."},
-}
+})
 
 // write creates a ConfigMap in the background. The function that it returns waits for it.
 func write(ctx context.Context, t *suite.T, maps *suite.ConfigMaps, name string) (written func() *corev1.ConfigMap) {
@@ -118,10 +116,7 @@ func watchesEndWithTheServer(ctx context.Context, beside *suite.T) {
 }
 
 func auditEventsAreFlushed(ctx context.Context, beside *suite.T) {
-	host := beside.Name + ".example.com"
-	audit, err := webhook.ServeAudit(beside.AtAddress(host), host)
-	beside.Must(err, "serve an auditor")
-	beside.Cleanup(audit.Stop)
+	audit := suite.Serve(beside, "audit", webhook.ServeAudit)
 	janes := func() (found []string) {
 		for _, event := range audit.Events() {
 			if event.ImpersonatedUser != nil && event.ImpersonatedUser.Username == "jane" {

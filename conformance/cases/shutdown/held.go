@@ -18,14 +18,9 @@ import (
 // case's namespace at a gate, and allows all others. What a server's own rules hold is let go
 // when the server begins to stop; what a webhook holds is not.
 func holdAdmission(ctx context.Context, t *suite.T) *stub.Gate {
-	host := t.Name + ".example.com"
-	hook, err := webhook.ServeAdmission(t.AtAddress(host), host)
-	t.Must(err, "serve a webhook")
+	hook := suite.Serve(t, "held", webhook.ServeAdmission)
 	slow := hook.Requests.Hold(func(r webhook.AdmissionRequest) bool { return r.Name == "slow" })
-	t.Cleanup(func(ctx context.Context) error {
-		slow.Open()
-		return hook.Stop(ctx)
-	})
+	t.Cleanup(func(context.Context) error { slow.Open(); return nil })
 	maps, none := t.ConfigMaps(ctx), registrationv1.SideEffectClassNone
 	suite.Create(ctx, t, t.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create,
 		&registrationv1.ValidatingWebhookConfiguration{

@@ -24,31 +24,28 @@ var Cases = slices.Concat(endCases, drainCases)
 
 const run = "k8s.io/apiserver/pkg/server/genericapiserver.go, RunWithContext"
 
-var endCases = []suite.Case{
-	{ID: "S16/readyz-fails-first", Level: suite.Core, Failure: true, Needs: suite.Launch, Test: readyzFailsFirst,
+var endCases = suite.Launching([]suite.Case{
+	{ID: "S16/readyz-fails-first", Level: suite.Core, Failure: true, Test: readyzFailsFirst,
 		Source: run + "; k8s.io/apiserver/pkg/server/healthz.go, addReadyzShutdownCheck",
 		Promise: "As soon as a server is told to stop, /readyz is 500 because of the check shutdown alone, while " +
 			"/livez is 200 and reads, writes and watches go on."},
-	{ID: "S16/shutdown-waits-for-its-hooks", Level: suite.Versioned, Needs: suite.Launch,
-		Test:   shutdownWaitsForItsHooks,
+	{ID: "S16/shutdown-waits-for-its-hooks", Test: shutdownWaitsForItsHooks,
 		Source: run + "; k8s.io/apiserver/pkg/server/hooks.go, RunPreShutdownHooks",
 		Promise: "A server takes requests until its pre-shutdown hooks have returned, even if the shutdown delay is " +
 			"over, and then signals PreShutdownHooksStopped before NotAcceptingNewRequest."},
-	{ID: "S16/shutdown-delay-is-kept", Level: suite.Versioned, Needs: suite.Launch, Test: shutdownDelayIsKept,
+	{ID: "S16/shutdown-delay-is-kept", Test: shutdownDelayIsKept,
 		Source: run + ", ShutdownDelayDuration",
 		Promise: "Between being told to stop and taking nothing new, a server waits for --shutdown-delay-duration, " +
 			"and serves meanwhile."},
-	{ID: "S16/failed-post-start-hook-ends-the-server", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   failedHookEndsTheServer,
+	{ID: "S16/failed-post-start-hook-ends-the-server", Failure: true, Test: failedHookEndsTheServer,
 		Source: "k8s.io/apiserver/pkg/server/hooks.go, runPostStartHook",
 		Promise: "A post-start hook that fails ends the server, whose error names the hook; one that returns is a " +
 			"check of /readyz."},
-	{ID: "S16/restarted-server-has-what-was-written", Level: suite.Core, Failure: true, Needs: suite.Launch,
-		Test:   restartedServerHasAll,
+	{ID: "S16/restarted-server-has-what-was-written", Level: suite.Core, Failure: true, Test: restartedServerHasAll,
 		Source: run,
 		Promise: "What a server acknowledged before it stopped or crashed is there, at the same resourceVersion, " +
 			"when it is started again."},
-}
+})
 
 // stop begins a graceful end of the only server. The function that it returns waits for it.
 func stop(ctx context.Context, t *suite.T, cp *envtest.ControlPlane) (ended func()) {

@@ -18,19 +18,18 @@ var bootstrapCases = []suite.Case{
 	{ID: "S13/system-namespaces-are-immortal", Level: suite.Core, Failure: true, Test: systemNamespacesAreImmortal,
 		Source:  "k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go, immortalNamespaces",
 		Promise: "The namespaces default, kube-system and kube-public can't be deleted: the answer is 403."},
-	{ID: "S13/authentication-config-map-comes-back", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: authenticationConfigMap,
+	{ID: "S13/authentication-config-map-comes-back", Failure: true, Needs: suite.Launch, Test: authenticationConfigMap,
 		Source: "k8s.io/kubernetes/pkg/controlplane/controller/clusterauthenticationtrust/" +
 			"cluster_authentication_trust_controller.go",
 		Promise: "kube-system/extension-apiserver-authentication has the authority of client certificates in PEM, " +
 			"and is made anew when it is deleted."},
-	{ID: "S13/kubernetes-service-is-repaired", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Launch,
+	{ID: "S13/kubernetes-service-is-repaired", Waits: true, Failure: true, Needs: suite.Launch,
 		Test: kubernetesServiceIsRepaired,
 		Source: "k8s.io/kubernetes/pkg/controlplane/controller/kubernetesservice/controller.go, " +
 			"CreateOrUpdateMasterServiceIfNeeded",
 		Promise: "The service default/kubernetes is made anew with the same cluster IP when it is deleted, by the " +
 			"time the server has looked again."},
-	{ID: "S13/cluster-ip-has-an-address", Level: suite.Versioned, Needs: suite.Launch, Test: clusterIPHasAnAddress,
+	{ID: "S13/cluster-ip-has-an-address", Needs: suite.Launch, Test: clusterIPHasAnAddress,
 		Source: "KEP-1880; k8s.io/kubernetes/pkg/registry/core/service/ipallocator/ipallocator.go, createIPAddress",
 		Promise: "The cluster IP of a Service has an IPAddress that refers to it and is managed by the allocator; it " +
 			"goes with the Service."},
@@ -40,8 +39,7 @@ var bootstrapCases = []suite.Case{
 			"k8s.io/component-helpers/auth/rbac/reconciliation/reconcile_role.go",
 		Promise: "When a server starts, default cluster roles and bindings get back what they have lost and keep " +
 			"what was added, unless they are annotated rbac.authorization.kubernetes.io/autoupdate=false."},
-	{ID: "S13/identity-lease-is-held", Level: suite.Versioned, Waits: true, Needs: suite.Launch,
-		Test:   identityLeaseIsHeld,
+	{ID: "S13/identity-lease-is-held", Waits: true, Needs: suite.Launch, Test: identityLeaseIsHeld,
 		Source: "KEP-1965; k8s.io/kubernetes/pkg/controlplane/apiserver/server.go, IdentityLeaseDurationSeconds",
 		Promise: "Each server holds a Lease apiserver-ID in kube-system, labelled kube-apiserver and with its host " +
 			"name, for an hour, and makes it anew when it is deleted."},

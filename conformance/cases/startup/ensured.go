@@ -14,22 +14,20 @@ import (
 	"snowglobe.test/envtest"
 )
 
-var ensuredCases = []suite.Case{
-	{ID: "S13/default-flows-are-kept-up", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: defaultFlowsAreKeptUp,
+var ensuredCases = suite.Launching([]suite.Case{
+	{ID: "S13/default-flows-are-kept-up", Failure: true, Test: defaultFlowsAreKeptUp,
 		Source: "KEP-1040; k8s.io/kubernetes/pkg/registry/flowcontrol/ensurer/strategy.go, ReviseIfNeeded; " +
 			"k8s.io/kubernetes/pkg/registry/flowcontrol/rest/storage_flowcontrol.go",
 		Promise: "When a server starts, suggested flow schemas and priority levels that are gone are made anew and " +
 			"those that were changed are put back, unless they are annotated " +
 			"apf.kubernetes.io/autoupdate-spec=false; those annotated true that no release knows are removed, " +
 			"others stay."},
-	{ID: "S20/expired-identity-is-removed", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: expiredIdentityIsRemoved,
+	{ID: "S20/expired-identity-is-removed", Failure: true, Test: expiredIdentityIsRemoved,
 		Source: "KEP-1965; k8s.io/kubernetes/pkg/controlplane/controller/apiserverleasegc/gc_controller.go, " +
 			"isLeaseExpired",
 		Promise: "A server that starts removes the identity Leases of servers that have expired or say no time, and " +
 			"no others: not one that holds, nor one of another component or namespace."},
-}
+})
 
 func defaultFlowsAreKeptUp(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx)

@@ -13,13 +13,12 @@ import (
 )
 
 var healthCases = []suite.Case{
-	{ID: "S15/failed-check-withholds-its-reason", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+	{ID: "S15/failed-check-withholds-its-reason", Failure: true, Needs: suite.Launch,
 		Test:   failedCheckWithholdsItsReason,
 		Source: "k8s.io/apiserver/pkg/server/healthz/healthz.go, handleRootHealth",
 		Promise: "If a check fails, the report comes without being asked for, with 500, its verdict last, and no " +
 			"reason; with the check excluded the answer is 200."},
-	{ID: "S15/livez-grace-period-spares-hooks", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   livezGracePeriod,
+	{ID: "S15/livez-grace-period-spares-hooks", Failure: true, Needs: suite.Launch, Test: livezGracePeriod,
 		Source: "k8s.io/apiserver/pkg/server/healthz.go, AddBootSequenceHealthChecks, delayedHealthCheck",
 		Promise: "Within --livez-grace-period a post-start hook of the head of the chain that has not returned does " +
 			"not fail /livez, as it does fail /readyz and /healthz; without the flag it fails /livez too."},

@@ -17,7 +17,7 @@ import (
 )
 
 var identityCases = []suite.Case{
-	{ID: "S20/version-names-what-it-emulates", Level: suite.Versioned, Test: versionNamesWhatItEmulates,
+	{ID: "S20/version-names-what-it-emulates", Test: versionNamesWhatItEmulates,
 		Source: "KEP-4330; k8s.io/apimachinery/pkg/version/types.go; " +
 			"k8s.io/apiserver/pkg/util/compatibility/registry.go",
 		Promise: "/version reports the release it emulates, by default its own, and the oldest it is compatible " +
@@ -35,8 +35,7 @@ var identityCases = []suite.Case{
 			"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules",
 		Promise: "A webhook with matchPolicy Equivalent for one version of a resource is called for another, with " +
 			"the object converted to its own and the request's version told; with Exact it is not."},
-	{ID: "S20/unserved-version-is-not-equivalent", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   unservedIsNotEquivalent,
+	{ID: "S20/unserved-version-is-not-equivalent", Failure: true, Needs: suite.Launch, Test: unservedIsNotEquivalent,
 		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, ShouldCallHook",
 		Promise: "A rule for a version that a custom resource does not serve matches no request of another version, " +
 			"and a webhook's refusal of an equivalent one is the answer."},
@@ -110,10 +109,7 @@ func reviewed(ctx context.Context, beside *suite.T, version string,
 	w := t.Install(ctx, t.WidgetCRD(func(d *suite.CRD) {
 		d.Spec.Versions = append(d.Spec.Versions, suite.WidgetVersion("v2", false))
 	}))
-	host := t.Name + ".example.com"
-	served, err := webhook.ServeAdmission(t.AtAddress(host), host)
-	t.Must(err, "serve a webhook")
-	t.Cleanup(served.Stop)
+	served := suite.Serve(t, "reviews", webhook.ServeAdmission)
 	hook := func(name, version string,
 		policy admissionregistrationv1.MatchPolicyType) admissionregistrationv1.ValidatingWebhook {
 		return admissionregistrationv1.ValidatingWebhook{

@@ -20,37 +20,32 @@ import (
 
 const repairSource = "KEP-1880; k8s.io/kubernetes/pkg/registry/core/service/ipallocator/controller/repairip.go, "
 
-var repairCases = []suite.Case{
-	{ID: "S13/lost-address-is-made-anew", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Launch,
-		Test:   lostAddressIsMadeAnew,
+var repairCases = suite.Launching([]suite.Case{
+	{ID: "S13/lost-address-is-made-anew", Waits: true, Failure: true, Test: lostAddressIsMadeAnew,
 		Source: repairSource + "syncService",
 		Promise: "An IPAddress of a Service, of either family, that is lost, has lost its labels, or refers to " +
 			"something else is made anew for the Service when the server looks at it again, which an Event tells."},
-	{ID: "S13/stray-address-is-removed", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   strayAddressIsRemoved,
+	{ID: "S13/stray-address-is-removed", Failure: true, Test: strayAddressIsRemoved,
 		Source: repairSource + "syncIPAddress",
 		Promise: "An IPAddress that the allocator manages but that refers to no Service, or to one with another " +
 			"cluster IP, is removed, which an Event tells; one that somebody else manages stays."},
-	{ID: "S13/cluster-ip-without-a-range-is-told", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   clusterIPWithoutARange,
+	{ID: "S13/cluster-ip-without-a-range-is-told", Failure: true, Test: clusterIPWithoutARange,
 		Source: repairSource + "isIPOutOfRange",
 		Promise: "Cluster IPs are also given from other ServiceCIDRs that are ready; when one is gone, Events of the " +
 			"Services with cluster IPs of it say so, and of no others."},
-	{ID: "S13/default-range-is-ready", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Launch,
-		Test: defaultRangeIsReady,
+	{ID: "S13/default-range-is-ready", Waits: true, Failure: true, Test: defaultRangeIsReady,
 		Source: "KEP-1880; " +
 			"k8s.io/kubernetes/pkg/controlplane/controller/defaultservicecidr/default_servicecidr_controller.go, " +
 			"syncStatus",
 		Promise: "The ServiceCIDR kubernetes has the ranges of --service-cluster-ip-range and is said to be ready; " +
 			"it is made anew when it is deleted, and one with other ranges is left as it is and is told about in " +
 			"an Event."},
-	{ID: "S13/kubernetes-endpoints-are-repaired", Level: suite.Versioned, Waits: true, Failure: true,
-		Needs: suite.Launch, Test: kubernetesEndpointsAreRepaired,
+	{ID: "S13/kubernetes-endpoints-are-repaired", Waits: true, Failure: true, Test: kubernetesEndpointsAreRepaired,
 		Source: "k8s.io/kubernetes/pkg/controlplane/reconcilers/lease.go, doReconcile; " +
 			"k8s.io/kubernetes/pkg/controlplane/reconcilers/endpointsadapter.go",
 		Promise: "The Endpoints and the EndpointSlice of default/kubernetes have the servers' addresses and the port " +
 			"https; addresses that somebody changes are put back soon, and ports when a server leaves."},
-}
+})
 
 // seldom is the pause between polls where a server does something every few seconds only, and where
 // each poll also writes, to have the server look again (see touch).

@@ -18,23 +18,22 @@ import (
 	"snowglobe.test/fakes/kms"
 )
 
-var encryptionCases = []suite.Case{
-	{ID: "S5/encryption-at-rest", Level: suite.Versioned, Needs: suite.Launch, Test: encryptionAtRest,
+var encryptionCases = suite.Launching([]suite.Case{
+	{ID: "S5/encryption-at-rest", Test: encryptionAtRest,
 		Source: "k8s.io/apiserver/pkg/server/options/encryptionconfig/config.go; " +
 			"k8s.io/apiserver/pkg/storage/value/transformer.go, prefixTransformers",
 		Promise: "With an EncryptionConfiguration what it names is stored under a key of its own, other resources " +
 			"are not, and clients read both as ever; what was stored before is read as it is."},
-	{ID: "S5/encryption-keys-rotate", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: encryptionKeysRotate,
+	{ID: "S5/encryption-keys-rotate", Failure: true, Test: encryptionKeysRotate,
 		Source: "k8s.io/apiserver/pkg/storage/value/transformer.go: the first provider writes, all read; a stale " +
 			"one is rewritten",
 		Promise: "A new first key is used to write, also what is written without a change, older keys still read, " +
 			"and a server without the key answers 500 instead of what it can't read."},
-	{ID: "S5/kms-v2-encrypts", Level: suite.Versioned, Needs: suite.Launch, Test: kmsV2Encrypts,
+	{ID: "S5/kms-v2-encrypts", Test: kmsV2Encrypts,
 		Source: "KEP-3299; k8s.io/apiserver/pkg/storage/value/encrypt/envelope/kmsv2/envelope.go",
 		Promise: "A KMS v2 plugin is asked to encrypt one seed, not each object; its provider's name is on what is " +
 			"stored, it is a check of /readyz, and the next server asks it to decrypt the seed and remembers it."},
-}
+})
 
 // token is a continue token with that content.
 func token(content string) string { return base64.RawURLEncoding.EncodeToString([]byte(content)) }

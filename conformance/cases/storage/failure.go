@@ -14,31 +14,27 @@ import (
 	"snowglobe.test/envtest"
 )
 
-var failureCases = []suite.Case{
-	{ID: "S5/undecodable-object-is-told", Level: suite.Versioned, Failure: true, Since: "1.37", Needs: suite.Launch,
-		Test:   undecodableObjectIsTold,
+var failureCases = suite.Launching([]suite.Case{
+	{ID: "S5/undecodable-object-is-told", Failure: true, Since: "1.37", Test: undecodableObjectIsTold,
 		Source: "KEP-3926; k8s.io/apiserver/pkg/storage/etcd3/corrupt_obj_deleter.go",
 		Promise: "An object that can't be decoded fails its get, its list and its ordinary deletion with 500, the " +
 			"list says which it is, and its neighbours are still read one by one."},
-	{ID: "S5/unsafe-deletion-is-guarded", Level: suite.Versioned, Failure: true, Since: "1.37", Needs: suite.Launch,
-		Test: unsafeDeletionIsGuarded,
+	{ID: "S5/unsafe-deletion-is-guarded", Failure: true, Since: "1.37", Test: unsafeDeletionIsGuarded,
 		Source: "KEP-3926; k8s.io/apiserver/pkg/endpoints/handlers/delete.go, authorizeUnsafeDelete; " +
 			"k8s.io/apiserver/pkg/registry/generic/registry/corrupt_obj_deleter.go",
 		Promise: "ignoreStoreReadErrorWithClusterBreakingPotential deletes an object that can't be decoded, for who " +
 			"may unsafe-delete-ignore-read-errors; never one that can be, nor a collection, nor in a dry run."},
-	{ID: "S5/store-is-a-health-check", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: storeIsAHealthCheck,
+	{ID: "S5/store-is-a-health-check", Failure: true, Test: storeIsAHealthCheck,
 		Source: "k8s.io/apiserver/pkg/server/options/etcd.go, addEtcdHealthEndpoint; " +
 			"k8s.io/apiserver/pkg/storage/storagebackend/factory/etcd3.go, newETCD3Check",
 		Promise: "While the store does not answer, /livez/etcd and /readyz/etcd-readiness are 500, and both are 200 " +
 			"again when it does."},
-	{ID: "S5/lost-reply-is-an-error", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: lostReplyIsAnError,
+	{ID: "S5/lost-reply-is-an-error", Failure: true, Test: lostReplyIsAnError,
 		Source: "k8s.io/apiserver/pkg/storage/etcd3/store.go, Create; " +
 			"k8s.io/apiserver/pkg/registry/generic/registry/store.go, Create",
 		Promise: "A create whose reply from the store is lost is answered with an error of the server, never with " +
 			"success or AlreadyExists, and the object is there, once."},
-}
+})
 
 // broken launches a control plane with a ControllerRevision "broken" that nothing can decode, and
 // one, "whole", beside it.

@@ -16,19 +16,16 @@ import (
 )
 
 var historyCases = []suite.Case{
-	{ID: "S5/compacted-list-is-gone", Level: suite.Versioned, Failure: true, Needs: suite.Launch, Serial: true,
-		Test:   compactedListIsGone,
+	{ID: "S5/compacted-list-is-gone", Failure: true, Needs: suite.Launch, Serial: true, Test: compactedListIsGone,
 		Source: "k8s.io/apiserver/pkg/storage/etcd3/errors.go, interpretListError and interpretWatchError",
 		Promise: "After a compaction a list or watch from before it is answered 410 Expired, and one from after it " +
 			"goes on."},
-	{ID: "S5/continue-over-compaction", Level: suite.Versioned, Failure: true, Needs: suite.Launch, Serial: true,
-		Test: continueOverCompaction,
+	{ID: "S5/continue-over-compaction", Failure: true, Needs: suite.Launch, Serial: true, Test: continueOverCompaction,
 		Source: "k8s.io/apiserver/pkg/storage/etcd3/errors.go, handleCompactedErrorForPaging; " +
 			"k8s.io/apiserver/pkg/storage/continue.go",
 		Promise: "A continue token of before a compaction is answered 410 with another token, which goes on after " +
 			"the same name in the present state."},
-	{ID: "S5/watch-survives-compaction", Level: suite.Versioned, Needs: suite.Launch, Serial: true,
-		Test:    watchSurvivesCompaction,
+	{ID: "S5/watch-survives-compaction", Needs: suite.Launch, Serial: true, Test: watchSurvivesCompaction,
 		Source:  "k8s.io/apiserver/pkg/storage/etcd3/watcher.go",
 		Promise: "A watch that runs is not touched by a compaction: it has every change before and after it."},
 	{ID: "S5/continue-token-is-checked", Level: suite.Core, Failure: true, Test: continueTokenIsChecked,

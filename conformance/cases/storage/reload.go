@@ -12,15 +12,14 @@ import (
 	"snowglobe.test/envtest"
 )
 
-var reloadCases = []suite.Case{
-	{ID: "S5/encryption-configuration-is-reloaded", Level: suite.Versioned, Waits: true, Failure: true,
-		Needs: suite.Launch, Test: encryptionIsReloaded,
+var reloadCases = suite.Launching([]suite.Case{
+	{ID: "S5/encryption-configuration-is-reloaded", Waits: true, Failure: true, Test: encryptionIsReloaded,
 		Source: "KEP-3299; k8s.io/apiserver/pkg/server/options/encryptionconfig/controller/controller.go, " +
 			"processWorkItem; k8s.io/apiserver/pkg/server/options/encryptionconfig/metrics/metrics.go",
 		Promise: "With --encryption-provider-config-automatic-reload a new first key is used to write without a " +
 			"restart, and older keys still read; a file that is no configuration is counted as a failed reload, and " +
 			"the keys of before go on."},
-}
+})
 
 func encryptionIsReloaded(ctx context.Context, t *suite.T) {
 	file := t.File("encryption.yaml", encryption("one"))

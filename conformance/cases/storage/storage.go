@@ -31,27 +31,27 @@ var Cases = slices.Concat([]suite.Case{
 		Source: "k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go, AddCohabitatingResources",
 		Promise: "An Event is one object in both of its groups: what is written in one is read, watched and deleted " +
 			"in the other."},
-	{ID: "S5/keys-and-encodings", Level: suite.Versioned, Needs: suite.Launch, Test: keysAndEncodings,
+	{ID: "S5/keys-and-encodings", Needs: suite.Launch, Test: keysAndEncodings,
 		Source: "k8s.io/apiserver/pkg/server/storage/storage_factory.go, ResourcePrefix; " +
 			"k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go, SpecialDefaultResourcePrefixes",
 		Promise: "A built-in object lies at /registry/RESOURCE/NAMESPACE/NAME in protobuf, a custom one at " +
 			"/registry/GROUP/RESOURCE/NAME in JSON, without the resourceVersion that it has when it is read."},
-	{ID: "S5/prefix-and-media-type-are-flags", Level: suite.Versioned, Needs: suite.Launch,
+	{ID: "S5/prefix-and-media-type-are-flags", Needs: suite.Launch,
 		Test:   prefixAndMediaTypeAreFlags,
 		Source: "k8s.io/apiserver/pkg/server/options/etcd.go: --etcd-prefix and --storage-media-type",
 		Promise: "--etcd-prefix moves all that a server stores, and --storage-media-type says how built-in objects " +
 			"are encoded."},
-	{ID: "S5/events-expire-by-lease", Level: suite.Versioned, Needs: suite.Launch, Test: eventsExpireByLease,
+	{ID: "S5/events-expire-by-lease", Needs: suite.Launch, Test: eventsExpireByLease,
 		Source: "k8s.io/kubernetes/pkg/registry/core/event/storage/storage.go, TTLFunc; " +
 			"k8s.io/apiserver/pkg/storage/etcd3/lease_manager.go",
 		Promise: "An Event is stored with a lease of --event-ttl, and nothing else that is stored has one."},
-	{ID: "S5/storage-version-is-rewritten", Level: suite.Versioned, Needs: suite.Launch,
+	{ID: "S5/storage-version-is-rewritten", Needs: suite.Launch,
 		Test: storageVersionIsRewritten,
 		Source: "KEP-4192; k8s.io/apiserver/pkg/storage/etcd3/store.go, GuaranteedUpdate: stale data is written " +
 			"even if nothing changes",
 		Promise: "After the storage version changes, an object stays as it was stored until it is written, and " +
 			"writing it without a change stores it in the new version."},
-	{ID: "S5/storage-migration-is-validated", Level: suite.Versioned, Failure: true, Since: "1.37",
+	{ID: "S5/storage-migration-is-validated", Failure: true, Since: "1.37",
 		Test:   storageMigrationIsValidated,
 		Source: "KEP-4192; k8s.io/kubernetes/pkg/apis/storagemigration/validation/validation.go",
 		Promise: "A StorageVersionMigration names a resource for good, and can't have failed and succeeded, nor take " +

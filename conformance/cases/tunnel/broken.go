@@ -13,24 +13,21 @@ import (
 	"snowglobe.test/fakes/stub"
 )
 
-var brokenCases = []suite.Case{
-	{ID: "S2/kubelet-that-is-gone-is-an-error", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: kubeletThatIsGone,
+var brokenCases = suite.Launching([]suite.Case{
+	{ID: "S2/kubelet-that-is-gone-is-an-error", Failure: true, Test: kubeletThatIsGone,
 		Source: "k8s.io/apiserver/pkg/registry/generic/rest/streamer.go; " +
 			"k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go, ErrorResponder",
 		Promise: "When a kubelet is gone, logs and exec are answered 500 and the node proxy 503 or 500, each with a " +
 			"Status that says why, and the rest of the API goes on."},
-	{ID: "S2/kubelet-must-be-the-right-one", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   kubeletMustBeTheRightOne,
+	{ID: "S2/kubelet-must-be-the-right-one", Failure: true, Test: kubeletMustBeTheRightOne,
 		Source: "k8s.io/kubernetes/pkg/kubelet/client/kubelet_client.go, transportConfig and MakeInsecureTransport",
 		Promise: "A kubelet whose certificate the server's authority has not signed gets no request; only a log can " +
 			"be asked for all the same, with insecureSkipTLSVerifyBackend."},
-	{ID: "S2/redirects-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: redirectsAreRefused,
+	{ID: "S2/redirects-are-refused", Failure: true, Test: redirectsAreRefused,
 		Source: "k8s.io/apiserver/pkg/registry/generic/rest/streamer.go, PreventRedirects; " +
 			"k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go, tryUpgrade",
 		Promise: "A kubelet that redirects a log or exec elsewhere is not followed."},
-}
+})
 
 // broken asserts that what needs the way to the node fails, and nothing else.
 func broken(ctx context.Context, n *node) {

@@ -13,30 +13,27 @@ import (
 	"snowglobe.test/fakes/stub"
 )
 
-var kubeletCases = []suite.Case{
-	{ID: "S2/log-comes-from-the-kubelet", Level: suite.Versioned, Needs: suite.Launch, Test: logComesFromTheKubelet,
+var kubeletCases = suite.Launching([]suite.Case{
+	{ID: "S2/log-comes-from-the-kubelet", Test: logComesFromTheKubelet,
 		Source: "k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, LogLocation; " +
 			"k8s.io/kubernetes/pkg/registry/core/pod/rest/log.go",
 		Promise: "The log of a container is what the kubelet of its node says, as plain text: the server passes the " +
 			"options on, and asks at the node's internal IP."},
-	{ID: "S2/malformed-log-request-is-refused", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: malformedLogRequestIsRefused,
+	{ID: "S2/malformed-log-request-is-refused", Failure: true, Test: malformedLogRequestIsRefused,
 		Source: "k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, validateContainer; " +
 			"k8s.io/kubernetes/pkg/apis/core/validation/validation.go, ValidatePodLogOptions",
 		Promise: "A log of no container among several, or of an unknown one, is refused with 400, wrong options with " +
 			"422, and the kubelet is not asked."},
-	{ID: "S2/kubelet-errors-are-passed-on", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test:   kubeletErrorsArePassedOn,
+	{ID: "S2/kubelet-errors-are-passed-on", Failure: true, Test: kubeletErrorsArePassedOn,
 		Source: "k8s.io/apiserver/pkg/registry/generic/rest/response_checker.go, Check",
 		Promise: "When a kubelet refuses a request for a log, the answer is a Status with its code and, but for 404, " +
 			"its text."},
-	{ID: "S2/node-proxy-reaches-the-kubelet", Level: suite.Versioned, Needs: suite.Launch,
-		Test: nodeProxyReachesTheKubelet,
+	{ID: "S2/node-proxy-reaches-the-kubelet", Test: nodeProxyReachesTheKubelet,
 		Source: "k8s.io/kubernetes/pkg/registry/core/node/rest/proxy.go; " +
 			"k8s.io/kubernetes/pkg/registry/core/node/strategy.go, ResourceLocation",
 		Promise: "A request below /proxy of a node goes to its kubelet with method, path, query and body, without " +
 			"the client's credentials, and the kubelet's answer comes back as it is."},
-}
+})
 
 func logComesFromTheKubelet(ctx context.Context, t *suite.T) {
 	n, _ := newNode(ctx, t, setting{})

@@ -15,21 +15,19 @@ import (
 	"snowglobe.test/conformance/suite"
 )
 
-var podCases = []suite.Case{
-	{ID: "S2/pod-proxy-reaches-the-pod", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: podProxyReachesThePod,
+var podCases = suite.Launching([]suite.Case{
+	{ID: "S2/pod-proxy-reaches-the-pod", Failure: true, Test: podProxyReachesThePod,
 		Source: "k8s.io/kubernetes/pkg/registry/core/pod/rest/subresources.go, ProxyREST; " +
 			"k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, ResourceLocation",
 		Promise: "A request below /proxy of a Pod goes to the port that is named, or to the first of its containers, " +
 			"with method, path, query and body, and the answer comes back; a Pod without an address, or with one of " +
 			"the server's own machine, is refused with 400."},
-	{ID: "S2/service-proxy-reaches-an-endpoint", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: serviceProxyReachesAnEndpoint,
+	{ID: "S2/service-proxy-reaches-an-endpoint", Failure: true, Test: serviceProxyReachesAnEndpoint,
 		Source: "k8s.io/kubernetes/pkg/registry/core/service/storage/storage.go, ResourceLocation; " +
 			"k8s.io/kubernetes/pkg/registry/core/service/proxy.go",
 		Promise: "A request below /proxy of a Service goes to an endpoint of the port that is named, by name or " +
 			"number, if it is a Pod of its namespace; an unknown port, and a Service without endpoints, is 503."},
-}
+})
 
 const podIP = "192.0.2.50"
 

@@ -11,20 +11,18 @@ import (
 	"snowglobe.test/fakes/konnectivity"
 )
 
-var proxyCases = []suite.Case{
-	{ID: "S2/node-traffic-goes-through-the-proxy", Level: suite.Versioned, Needs: suite.Launch,
-		Test: nodeTrafficGoesThroughTheProxy,
+var proxyCases = suite.Launching([]suite.Case{
+	{ID: "S2/node-traffic-goes-through-the-proxy", Test: nodeTrafficGoesThroughTheProxy,
 		Source: "KEP-1281; k8s.io/apiserver/pkg/server/egressselector/egress_selector.go; " +
 			"k8s.io/kubernetes/pkg/kubelet/client/kubelet_client.go, makeTransport",
 		Promise: "With an egress selector for cluster, by HTTP CONNECT or gRPC, every connection to a kubelet goes " +
 			"through the proxy to the node's address, and none directly."},
-	{ID: "S2/cut-tunnel-fails-what-needs-it", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: cutTunnelFailsWhatNeedsIt,
+	{ID: "S2/cut-tunnel-fails-what-needs-it", Failure: true, Test: cutTunnelFailsWhatNeedsIt,
 		Source: "KEP-1281; k8s.io/apiserver/pkg/server/egressselector/egress_selector.go; " +
 			"k8s.io/kubernetes/pkg/registry/core/pod/rest/log.go",
 		Promise: "While the tunnel is cut, logs, exec and the node proxy fail at once and nothing else does; when it " +
 			"is mended they work again, without a restart."},
-}
+})
 
 const socket = "/tunnel"
 

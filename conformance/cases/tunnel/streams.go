@@ -21,24 +21,23 @@ import (
 	"snowglobe.test/fakes/kubelet"
 )
 
-var streamCases = []suite.Case{
-	{ID: "S2/exec-runs-at-the-kubelet", Level: suite.Versioned, Needs: suite.Launch, Test: execRunsAtTheKubelet,
+var streamCases = suite.Launching([]suite.Case{
+	{ID: "S2/exec-runs-at-the-kubelet", Test: execRunsAtTheKubelet,
 		Source: "k8s.io/kubernetes/pkg/registry/core/pod/rest/subresources.go, ExecREST; " +
 			"k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, ExecLocation",
 		Promise: "A command that is run in a container runs at the kubelet of its node: its arguments and input " +
 			"arrive there, its output, its errors and its exit code here, apart."},
-	{ID: "S2/port-forward-reaches-the-pod", Level: suite.Versioned, Needs: suite.Launch, Test: portForwardReachesThePod,
+	{ID: "S2/port-forward-reaches-the-pod", Test: portForwardReachesThePod,
 		Source: "k8s.io/kubernetes/pkg/registry/core/pod/rest/subresources.go, PortForwardREST; " +
 			"k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, PortForwardLocation",
 		Promise: "A port of a Pod can be talked to through the server, in both directions, and an error at the port " +
 			"comes back as one of that connection."},
-	{ID: "S2/streams-need-a-place-and-an-upgrade", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: streamsNeedAPlaceAndAnUpgrade,
+	{ID: "S2/streams-need-a-place-and-an-upgrade", Failure: true, Test: streamsNeedAPlaceAndAnUpgrade,
 		Source: "k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, streamLocation; " +
 			"k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go: an upgrade is required",
 		Promise: "Exec and port-forward are refused with 400 for a Pod without a node, for an unknown container and " +
 			"without an upgrade, and with 404 for no Pod; whoever may only read Pods is refused with 403."},
-}
+})
 
 // url is that of a path of the server.
 func (n *node) url(path string) *url.URL {

@@ -18,25 +18,24 @@ import (
 )
 
 var cachedCases = []suite.Case{
-	{ID: "S6/bookmark-passes-what-a-selector-hides", Level: suite.Versioned, Test: bookmarkPassesWhatASelectorHides,
+	{ID: "S6/bookmark-passes-what-a-selector-hides", Test: bookmarkPassesWhatASelectorHides,
 		Source: "k8s.io/apiserver/pkg/storage/cacher/cacher.go, dispatchEvents: bookmarks go to all watchers; " +
 			"k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, sendWatchCacheEvent",
 		Promise: "A bookmark brings a watch whose selector matches nothing past the writes that it does not see, so " +
 			"that it can resume from there."},
-	{ID: "S6/streaming-list-from-a-version", Level: suite.Versioned, Failure: true, Test: streamingListFromAVersion,
+	{ID: "S6/streaming-list-from-a-version", Failure: true, Test: streamingListFromAVersion,
 		Source: "KEP-3157; k8s.io/apiserver/pkg/storage/cacher/cacher.go, " +
 			"getBookmarkAfterResourceVersionLockedFunc; k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, " +
 			"WaitUntilFreshAndGetList",
 		Promise: "A streaming list from a resourceVersion, or from 0, has the whole state and one bookmark no older " +
 			"than that; from a version that is in the future it fails with ResourceVersionTooLarge; without initial " +
 			"events it has only what follows."},
-	{ID: "S6/slow-watcher-is-ended", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
-		Test: slowWatcherIsEnded,
+	{ID: "S6/slow-watcher-is-ended", Failure: true, Needs: suite.Launch, Test: slowWatcherIsEnded,
 		Source: "k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, add: forget; " +
 			"k8s.io/apiserver/pkg/storage/cacher/cacher.go, dispatchEvent",
 		Promise: "A watch whose client does not read is ended, after events without a gap, and others have " +
 			"every event."},
-	{ID: "S6/watch-in-protobuf", Level: suite.Versioned, Test: watchInProtobuf,
+	{ID: "S6/watch-in-protobuf", Test: watchInProtobuf,
 		Source: "k8s.io/apiserver/pkg/endpoints/handlers/watch.go, serveWatchHandler: the stream's serializer; " +
 			"k8s.io/apiserver/pkg/storage/cacher/caching_object.go",
 		Promise: "A watch in protobuf has the same events and objects as one in JSON, whatever the order in which " +

@@ -11,13 +11,12 @@ import (
 )
 
 var gatedCases = []suite.Case{
-	{ID: "S12/field-behind-a-gate-is-dropped", Level: suite.Versioned, Failure: true, Test: fieldBehindAGateIsDropped,
+	{ID: "S12/field-behind-a-gate-is-dropped", Failure: true, Test: fieldBehindAGateIsDropped,
 		Source: "KEP-4355; k8s.io/kubernetes/pkg/registry/coordination/lease/strategy.go, PrepareForCreate and " +
 			"PrepareForUpdate",
 		Promise: "While CoordinatedLeaderElection is off, the strategy and the preferred holder of a Lease are " +
 			"dropped by creates and updates, without an error, all else is kept, and LeaseCandidates are 404."},
-	{ID: "S12/declared-validation-agrees", Level: suite.Versioned, Failure: true, Since: "1.36",
-		Test:   declaredValidationAgrees,
+	{ID: "S12/declared-validation-agrees", Failure: true, Since: "1.36", Test: declaredValidationAgrees,
 		Source: "KEP-5073; k8s.io/apiserver/pkg/registry/rest/validate.go; k8s.io/apiserver/pkg/validation/metrics.go",
 		Promise: "What is declared and what is written by hand about the fields of a ReplicationController refuse a " +
 			"broken one with 422 that names each field once, for a create and an update, and no difference between " +

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"slices"
 	"strings"
 )
@@ -68,23 +69,8 @@ func functionName(fn *ast.FuncDecl) string {
 	if fn.Recv == nil || len(fn.Recv.List) == 0 {
 		return fn.Name.Name
 	}
-	of := fn.Recv.List[0].Type
-	for {
-		switch t := of.(type) {
-		case *ast.StarExpr:
-			of = t.X
-		case *ast.ParenExpr:
-			of = t.X
-		case *ast.IndexExpr:
-			of = t.X
-		case *ast.IndexListExpr:
-			of = t.X
-		case *ast.Ident:
-			return t.Name + "." + fn.Name.Name
-		default:
-			return fn.Name.Name
-		}
-	}
+	of, _, _ := strings.Cut(strings.Trim(types.ExprString(fn.Recv.List[0].Type), "*()"), "[")
+	return of + "." + fn.Name.Name
 }
 
 // Text is the file with its mutants; number is the switch of each.

@@ -23,7 +23,7 @@ import (
 // of the session, and may be called side by side.
 type controlPlane struct {
 	ctx  context.Context // ends with the connection
-	pool *pool
+	pool *planes
 
 	mu      sync.Mutex
 	running *envtest.ControlPlane // nil before Start and after Stop

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"snowglobe.test/envtest/pool"
 	"snowglobe.test/envtest/session"
 )
 
@@ -36,7 +37,7 @@ func Serve(ctx context.Context, listener net.Listener, cfg Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	connected, disconnect := context.WithCancel(context.WithoutCancel(ctx))
-	tests := &tests{pool: &pool{keep: cfg.Idle, log: cfg.Log, told: cfg.Told}, linger: cfg.Linger}
+	tests := &tests{pool: &planes{idle: pool.Lot{Keep: cfg.Idle}, log: cfg.Log, told: cfg.Told}, linger: cfg.Linger}
 	if cfg.Linger > 0 {
 		tests.timer = time.AfterFunc(cfg.Linger, cancel)
 	}
@@ -52,12 +53,12 @@ func Serve(ctx context.Context, listener net.Listener, cfg Config) error {
 	// connect to this server again, but finds another one, or none.
 	disconnect()
 	tests.running.Wait()
-	return errors.Join(err, tests.pool.stop(context.WithoutCancel(ctx)))
+	return errors.Join(err, tests.pool.idle.Close(context.WithoutCancel(ctx)))
 }
 
 // tests counts the tests that are connected.
 type tests struct {
-	pool    *pool
+	pool    *planes
 	linger  time.Duration
 	running sync.WaitGroup
 

@@ -8,19 +8,6 @@ import (
 	"snowglobe.test/fakes/aggregated"
 )
 
-// aggregatedRequest is what an answer's "when" is compared with.
-type aggregatedRequest struct {
-	Verb      string   `json:"verb"`
-	Path      string   `json:"path"`
-	Group     string   `json:"group,omitempty"`
-	Version   string   `json:"version,omitempty"`
-	Resource  string   `json:"resource,omitempty"`
-	Namespace string   `json:"namespace,omitempty"`
-	Name      string   `json:"name,omitempty"`
-	User      string   `json:"user,omitempty"`
-	Groups    []string `json:"groups,omitempty"`
-}
-
 func serveAggregated(at fakePlace) (*fake, error) {
 	server, err := aggregated.Serve(at.listener, aggregated.Config{
 		Hosts:     []string{at.host},
@@ -30,7 +17,10 @@ func serveAggregated(at fakePlace) (*fake, error) {
 		return nil, err
 	}
 	show := func(r aggregated.Request) any {
-		return aggregatedRequest{r.Verb, r.Path, r.Group, r.Version, r.Resource, r.Namespace, r.ObjectName, r.User, r.Groups}
+		return map[string]any{
+			"verb": r.Verb, "path": r.Path, "group": r.Group, "version": r.Version, "resource": r.Resource,
+			"namespace": r.Namespace, "name": r.ObjectName, "user": r.User, "groups": r.Groups,
+		}
 	}
 	body := func(content json.RawMessage) (reply[aggregated.Request, http.Handler], error) {
 		return always[aggregated.Request, http.Handler](http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

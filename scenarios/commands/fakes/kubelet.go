@@ -16,17 +16,6 @@ import (
 	"snowglobe.test/fakes/kubelet"
 )
 
-// kubeletRequest is what an answer's "when" is compared with.
-type kubeletRequest struct {
-	Verb      string   `json:"verb"`
-	Namespace string   `json:"namespace,omitempty"`
-	Pod       string   `json:"pod,omitempty"`
-	Container string   `json:"container,omitempty"`
-	Command   []string `json:"command,omitempty"`
-	Path      string   `json:"path"`
-	User      string   `json:"user,omitempty"`
-}
-
 // kubeletAnswer is what a script says instead of the functions of kubelet.Answer.
 type kubeletAnswer struct {
 	Logs   []string         `json:"logs,omitempty"`
@@ -48,7 +37,10 @@ func serveKubelet(at fakePlace) (*fake, error) {
 		return nil, err
 	}
 	show := func(r kubelet.Request) any {
-		return kubeletRequest{r.Verb, r.Namespace, r.Pod, r.Container, r.Command, r.Path, r.User}
+		return map[string]any{
+			"verb": r.Verb, "namespace": r.Namespace, "pod": r.Pod, "container": r.Container, "command": r.Command,
+			"path": r.Path, "user": r.User,
+		}
 	}
 	asked := func(r kubelet.Request) string {
 		if r.Pod == "" {

@@ -75,7 +75,7 @@ func (p *planes) take(ctx context.Context, test, kind string, opts []envtest.Opt
 // takeIdle returns one that is idle, nil if there is none. It stops those that have crashed meanwhile.
 func (p *planes) takeIdle(ctx context.Context, kind string) *envtest.ControlPlane {
 	for {
-		cp, _ := p.idle.Take(kind).(*envtest.ControlPlane)
+		cp, _ := p.idle.Take(kind).(*envtest.ControlPlane) // nil if there is none
 		if cp == nil || cp.Err() == nil {
 			return cp
 		}

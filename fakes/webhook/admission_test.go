@@ -232,7 +232,7 @@ func TestMutate(t *testing.T) {
 			return nil
 		})})
 		_, err = admit()
-		assert.ErrorContains(t, err, "encode the JSON patch: json: error calling MarshalJSON")
+		assert.ErrorContains(t, err, "encode the JSON patch: json: unsupported type: func()")
 
 		fake.Requests.Reply(webhook.Patch([]byte(`[{"op":"replace","path":"/no/such/path"}]`)), nil)
 		_, err = admit()

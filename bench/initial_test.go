@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -96,7 +97,8 @@ func TestInitialObjectsAreRead(t *testing.T) {
 	const large, all = 10_000, 3 * 30 * 10_000
 	read := func(initial string, compress bool) *answers {
 		opts, seen := small(), &answers{}
-		opts.Rate, opts.Objects, opts.PayloadBytes, opts.Initial, opts.Compress = 100, 30, large, initial, compress
+		opts.Duration, opts.Objects, opts.PayloadBytes = 20*time.Millisecond, 30, large
+		opts.Initial, opts.Compress = initial, compress
 		opts.Target = cp.Config()
 		opts.Target.Wrap(seen.wrap)
 		_, err := Watch(t.Context(), opts)

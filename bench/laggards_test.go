@@ -49,7 +49,7 @@ func TestStalledIsTerminated(t *testing.T) {
 func TestWarmUp(t *testing.T) {
 	cp := envtest.Start(t)
 	for warmUp, want := range map[time.Duration]int64{load.NoWarmUp: 21 + 2, 0: 2 + 21 + 2,
-		10 * time.Millisecond: 10 + 21 + 2} {
+		100 * time.Millisecond: 10 + 21 + 2} {
 		opts := small()
 		opts.WarmUp, opts.Target = warmUp, cp.Config()
 		var patches atomic.Int64

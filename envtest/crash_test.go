@@ -57,6 +57,8 @@ func (m *mine) Arrive(op fault.Operation, _ time.Duration, release func()) {
 // Leave implements fault.Scheduler.
 func (*mine) Leave(fault.Operation) {}
 
+func (*mine) Reseed(uint64) {}
+
 // crashPlace is where a test ends the process: under the first operation at a point.
 type crashPlace struct {
 	name            string

@@ -50,6 +50,7 @@ func (cp *ControlPlane) Schedule(ctx context.Context, steps ...string) (*virtual
 	if err != nil {
 		return nil, err
 	}
+	order.Seed = cp.faults.Seed()
 	var scheduler *virtualtime.Scheduler
 	err = cp.scheduling.do(ctx, func() error {
 		cp.endScheduler()

@@ -28,7 +28,9 @@ type commandGroups struct {
 
 func newCommandGroups(run *engine.Run, opts Options) *commandGroups {
 	g := &commandGroups{run: run}
-	g.servers = servers.New(run, servers.Config{Seed: opts.Seed, Faults: opts.Faults, Options: opts.Servers, Store: opts.Store})
+	g.servers = servers.New(run, servers.Config{
+		Seed: opts.Seed, Faults: opts.Faults, Options: opts.Servers, Store: opts.Store, Branch: opts.Branch,
+	})
 	g.clients = clients.New(run, g.servers)
 	g.fakes = fakes.New(run, g.servers)
 	g.programs = programs.New(run, g.servers, g.clients)
@@ -46,7 +48,8 @@ func newCommandGroups(run *engine.Run, opts Options) *commandGroups {
 func (g *commandGroups) commands() []engine.Command {
 	run, servers, clients, fakes, programs, checks := g.run, g.servers, g.clients, g.fakes, g.programs, g.checks
 	return []engine.Command{
-		servers.Seed(), servers.Clock(), servers.Faults(), servers.Start(), servers.Shutdown(), servers.Restart(),
+		servers.Seed(), servers.Clock(), servers.Faults(), servers.Start(), servers.Reseed(),
+		servers.Shutdown(), servers.Restart(),
 		servers.Rule(fault.Hold), servers.Rule(fault.Freeze), servers.Rule(fault.Delay), servers.Release(), servers.Step(),
 		servers.Rule(fault.Fail), servers.Rule(fault.LoseReply), servers.Rule(fault.Drop), servers.Rule(fault.Duplicate), servers.Rule(fault.Cancel),
 		servers.Compact(), servers.Reset(), servers.Crash(), servers.Rule(fault.LoseLeader), servers.Rule(fault.Partition),

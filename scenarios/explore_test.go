@@ -46,6 +46,7 @@ func program(t *testing.T) string {
 func search(t *testing.T, config explore.Config) explore.Report {
 	t.Helper()
 	config.Script, config.Runner, config.Workers = neutral(t), worker.Process{Program: program(t)}, *workers
+	config.Boots = true
 	folder := t.TempDir()
 	if *corpus != "" {
 		folder = *corpus + "/" + t.Name()

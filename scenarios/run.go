@@ -44,6 +44,10 @@ type Options struct {
 	// nil, wraps its store: with these a test can plant a bug.
 	Servers []envtest.Option
 	Store   func(storage.Backend) storage.Backend
+	// Branch, if not nil, is called where the script has "reseed", and may return many times, each time in
+	// another process: the run goes on there with the script that it returns, whose commands until then are
+	// the same. Where it returns false, the run ends.
+	Branch func() (script.Script, bool)
 }
 
 // Status is how a script ended.

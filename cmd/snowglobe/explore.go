@@ -32,6 +32,7 @@ type exploreOptions struct {
 	corpus   string
 	failures int
 	shrink   int
+	boots    bool
 	replay   string
 	sim      bool
 	output   string
@@ -48,7 +49,7 @@ func newExplore() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explore SCRIPT",
 		Short: "Search for seeds and faults under which a script fails",
-		Long: `Run a script again and again in sim mode, each time in a new process, with a different
+		Long: `Run a script again and again in sim mode, each time in a process of its own, with a different
 seed and a different plan of faults, drawn from the points that the script touches. Cases
 that show a new interleaving of events are kept and varied first. Each run ends with a check of
 everything that clients were told (see the script command "check").
@@ -56,6 +57,10 @@ everything that clients were told (see the script command "check").
 Whatever fails is repeated, shrunk and written to the corpus as a separate script, which
 "snowglobe run" repeats and a person can read. A run fails if a command fails, a server
 exits by itself, a check finds a promise broken, or virtual time stands still.
+
+Runs begin where the script has the command "reseed", or else after its first start, unless
+a command before that may change how it goes, or with --boots: then each run boots. On Linux
+all runs have what comes before in common, in copies of one process.
 
 By default, faults only slow down and reorder operations (delay) and end watches (break,
 unless the script has a plain watch, which is not restarted): a correct script passes
@@ -93,6 +98,7 @@ a --shard i/n, and copy their files into one folder.`,
 	flags.StringVar(&opts.shard, "shard", "1/1", "which part of the runs to make, `i/n`")
 	flags.IntVar(&opts.workers, "workers", exploreWorkers, "how many processes to run at once; each uses one CPU")
 	flags.StringVar(&opts.faults, "faults", "", "the `classes` of faults to draw from, separated by commas: "+strings.Join(nearest.Texts(explore.Classes()), ", ")+"; the default is delay and, for scripts without a plain watch, break")
+	flags.BoolVar(&opts.boots, "boots", false, "vary the start of the first servers, too")
 	flags.StringVar(&opts.corpus, "corpus", "", "the `folder` to keep findings in; the default is SCRIPT.explore in the current folder")
 	flags.IntVar(&opts.failures, "failures", 0, "stop after this many different failures; 0 means never")
 	flags.IntVar(&opts.shrink, "shrink", 400, "the maximum number of runs to spend on shrinking a failure")
@@ -111,7 +117,9 @@ func (o *exploreOptions) config(cmd *cobra.Command, args []string) (explore.Conf
 	if err != nil {
 		return explore.Config{}, err
 	}
-	config := explore.Config{Script: one, Runs: o.seeds, First: o.first, For: o.forTime, Workers: o.workers, Shrink: o.shrink}
+	config := explore.Config{
+		Script: one, Runs: o.seeds, First: o.first, For: o.forTime, Workers: o.workers, Shrink: o.shrink, Boots: o.boots,
+	}
 	if o.failures > 0 {
 		config.Enough = func(found []*explore.Found) bool { return len(found) >= o.failures }
 	}
@@ -157,23 +165,26 @@ func oneScript(stderr io.Writer, name string) (script.Script, error) {
 	return scripts[0], nil
 }
 
-// runner returns what runs scripts in processes of this program.
-func (o *exploreOptions) runner(cmd *cobra.Command) (explore.Runner, error) {
-	if o.sim {
-		program, err := worker.Sim(cmd.Context(), sourceFolder(), importPath, cmd.ErrOrStderr())
-		if err != nil {
-			return nil, fmt.Errorf("%w\nwith --sim=false a run can't be repeated", err)
-		}
-		return worker.Process{Program: program}, nil
+// runner returns what runs scripts in processes of this program, and what to call at the end.
+func (o *exploreOptions) runner(cmd *cobra.Command) (explore.Runner, func() error, error) {
+	if !o.sim {
+		program, err := os.Executable()
+		return worker.Process{Program: program}, func() error { return nil }, err
 	}
-	program, err := os.Executable()
-	return worker.Process{Program: program}, err
+	runner, end, err := worker.Runner(cmd.Context(), sourceFolder(), importPath, cmd.ErrOrStderr())
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w\nwith --sim=false a run can't be repeated", err)
+	}
+	return runner, end, nil
 }
 
 func (o *exploreOptions) explore(cmd *cobra.Command, config explore.Config) (err error) {
-	if config.Runner, err = o.runner(cmd); err != nil {
+	runner, end, err := o.runner(cmd)
+	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, end()) }()
+	config.Runner = runner
 	shown := newProgress(cmd.ErrOrStderr())
 	config.Progress = func(p explore.Progress) { shown.line(p.String()) }
 	report, err := config.Explore(cmd.Context())
@@ -202,7 +213,7 @@ func (o *exploreOptions) write(out io.Writer, report any, text string) error {
 }
 
 // runReplay runs a script again and again, and tells whether it always fails alike.
-func (o *exploreOptions) runReplay(cmd *cobra.Command, args []string) error {
+func (o *exploreOptions) runReplay(cmd *cobra.Command, args []string) (err error) {
 	if len(args) > 0 {
 		return errors.New("--replay names the script; leave the other out")
 	}
@@ -219,10 +230,11 @@ func (o *exploreOptions) runReplay(cmd *cobra.Command, args []string) error {
 			return fmt.Errorf("--seeds is a number above 0, not %d", o.seeds)
 		}
 	}
-	runner, err := o.runner(cmd)
+	runner, end, err := o.runner(cmd)
 	if err != nil {
 		return failed(err)
 	}
+	defer func() { err = errors.Join(err, failed(end())) }()
 	result, err := explore.Replay(cmd.Context(), runner, one, times, o.workers)
 	if err != nil {
 		return failed(err)

@@ -22,6 +22,8 @@ type Scheduler interface {
 	Arrive(op Operation, latency time.Duration, release func())
 	// Leave is told of an operation that gave up, not of one that Schedule let go on.
 	Leave(op Operation)
+	// Reseed has another seed decide from now on.
+	Reseed(seed uint64)
 }
 
 // Schedule replaces the scheduler; nil is none. What waits for a turn goes on.

@@ -36,6 +36,8 @@ func (s *turns) Arrive(op Operation, _ time.Duration, release func()) {
 	s.waiting = append(s.waiting, turn{op, release})
 }
 
+func (*turns) Reseed(uint64) {}
+
 func (s *turns) Leave(op Operation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

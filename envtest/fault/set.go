@@ -37,6 +37,8 @@ type Latency interface {
 	Of(op Operation) (latency time.Duration, hasTurn bool)
 	// Take returns when that time has passed.
 	Take(latency time.Duration)
+	// Reseed has another seed decide how long operations take from now on.
+	Reseed(seed uint64)
 	// Report is told what became of an operation.
 	Report(op Operation, failed bool)
 	// Fail is Report of a failure that a rule has made. It may take time.
@@ -77,6 +79,28 @@ var ErrClosed = errors.New("the set of faults is closed: the control plane has s
 
 // ErrCrashed is the error of an operation before which a rule crashed its server.
 var ErrCrashed = errors.New("the API server crashed")
+
+// Reseed makes another seed decide from now on: of rules that are added, and, where time is virtual,
+// whose turn it is and how long operations take.
+func (s *Set) Reseed(seed uint64) {
+	if s.config.Latency != nil {
+		s.config.Latency.Reseed(seed)
+	}
+	s.mu.Lock()
+	s.config.Seed = seed
+	scheduler := s.scheduler
+	s.mu.Unlock()
+	if scheduler != nil {
+		scheduler.Reseed(seed)
+	}
+}
+
+// Seed is that of the Config, or of the last Reseed.
+func (s *Set) Seed() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.config.Seed
+}
 
 // Active reports whether At may do anything but pass; if not, prepare nothing for it.
 func (s *Set) Active() bool { return s != nil && s.active.Load() }

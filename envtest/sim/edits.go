@@ -13,6 +13,7 @@ import (
 // additions are files that are added to packages of Go's own source, and their sources here.
 var additions = map[string]string{
 	"runtime/snowglobe_sim.go":               "overlay/runtime.go.txt",
+	"runtime/snowglobe_copies_linux.go":      "overlay/copies.go.txt",
 	"internal/runtime/maps/snowglobe_sim.go": "overlay/maps.go.txt",
 	"runtime/snowglobe_environment.go":       "overlay/environment.go.txt",
 	"syscall/snowglobe_sim.go":               "overlay/syscall.go.txt",

@@ -10,6 +10,10 @@ func Enabled() bool { return enabled }
 // ordinary build.
 func Seed(n uint64) bool { return seed(n) }
 
+// Collect collects the garbage of the bubble it is called in, as Seed does. Seed need not if nothing else
+// has run in the bubble since.
+func Collect() { collect() }
+
 // Yield returns when no other goroutine of the bubble can run for the moment. In an
 // ordinary build it does nothing.
 func Yield() { yield() }

@@ -11,6 +11,9 @@ const enabled = true
 //go:linkname seed
 func seed(uint64) bool
 
+//go:linkname collect
+func collect()
+
 //go:linkname yield
 func yield()
 

@@ -37,6 +37,7 @@ func Program(ctx context.Context, folder, importPath string, progress io.Writer)
 	program := filepath.Join(filepath.Dir(here.overlay), "bin", place, filepath.Base(importPath))
 	build := here.command(ctx, "build", tags, "-o", program, importPath)
 	build.Dir = folder
+	build.Env = append(build.Env, "CGO_ENABLED=0") // what is in C can't be copied: see Copies
 	if err := gobuild.Build(build, inSimMode, progress); err != nil {
 		return "", fmt.Errorf("build %s in sim mode: %w", importPath, err)
 	}

@@ -34,7 +34,7 @@ const (
 // requests and calls of the store, longer if the same has failed again and again, and
 // nothing for all else. It is a fault.Latency. Make it with NewLatency.
 type Latency struct {
-	seed    uint64
+	seed    atomic.Uint64
 	working atomic.Int64 // operations in Take
 
 	mu      sync.Mutex
@@ -47,7 +47,14 @@ type failing struct {
 }
 
 // NewLatency returns the Latency of a seed.
-func NewLatency(seed uint64) *Latency { return &Latency{seed: seed} }
+func NewLatency(seed uint64) *Latency {
+	l := &Latency{}
+	l.seed.Store(seed)
+	return l
+}
+
+// Reseed implements fault.Latency.
+func (l *Latency) Reseed(seed uint64) { l.seed.Store(seed) }
 
 // Of implements fault.Latency. An operation under a mutex has no turn. It takes no time either,
 // unless it is repeated again and again without a pause: such a loop must not stop the clock.
@@ -73,7 +80,7 @@ func (l *Latency) usual(op fault.Operation) time.Duration {
 		return 0
 	}
 	op.Occurrence = 0
-	return MinLatency + time.Duration(op.Priority(^l.seed)%uint64(MaxLatency-MinLatency))
+	return MinLatency + time.Duration(op.Priority(^l.seed.Load())%uint64(MaxLatency-MinLatency))
 }
 
 func takesTime(point string) bool {

@@ -121,6 +121,8 @@ func (patient) Arrive(_ fault.Operation, latency time.Duration, release func()) 
 
 func (patient) Leave(fault.Operation) {}
 
+func (patient) Reseed(uint64) {}
+
 // What fails again and again takes longer, until it has not been tried for a while
 // or has worked.
 func TestLatencyOfFailures(t *testing.T) {

@@ -222,6 +222,13 @@ func (s *Scheduler) takeTime(ctx context.Context) {
 // seesMutexes reports whether turns go on while goroutines wait for mutexes.
 func (s *Scheduler) seesMutexes() bool { return sim.Enabled() && !s.order.Latency }
 
+// Reseed implements fault.Scheduler.
+func (s *Scheduler) Reseed(seed uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.order.Seed = seed
+}
+
 // turnTime is how long the last turn takes.
 func (s *Scheduler) turnTime() time.Duration {
 	s.mu.Lock()

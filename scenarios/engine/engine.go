@@ -104,6 +104,7 @@ func (r *Run) perform(folder string) error {
 			return &Failure{Script: r.Script.File, Line: i + 1, Text: strings.TrimSpace(lines[i]), Command: command,
 				Err: err, folder: folder}
 		}
+		lines = r.Script.Lines() // it may be another one now: see Branch
 	}
 	return nil
 }

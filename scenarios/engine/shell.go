@@ -13,6 +13,8 @@ import (
 	"time"
 
 	rsc "rsc.io/script"
+
+	"snowglobe.test/scenarios/script"
 )
 
 // shell is rsc.io/script as scripts use it: it expands variables, keeps what the last
@@ -43,12 +45,6 @@ func newShell(r *Run, folder string) (*shell, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, file := range r.Script.Files() {
-		path := state.Path(state.ExpandEnv(file.Name, false))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(file.Text), 0o600)); err != nil {
-			return nil, err
-		}
-	}
 	commands := map[string]rsc.Cmd{}
 	upstreams := rsc.DefaultCmds()
 	upstreams[localExecName] = rsc.Exec(func(cmd *exec.Cmd) error { return cmd.Process.Signal(os.Interrupt) }, killDelay)
@@ -60,7 +56,22 @@ func newShell(r *Run, folder string) (*shell, error) {
 	for _, c := range r.commands {
 		commands[c.Name] = shellCommand(r, c)
 	}
-	return &shell{r.Script.File, state, &rsc.Engine{Cmds: commands}}, nil
+	s := &shell{r.Script.File, state, &rsc.Engine{Cmds: commands}}
+	return s, s.write(r.Script)
+}
+
+// write writes the files of a script into the folder of the run.
+func (s *shell) write(of script.Script) error {
+	for _, file := range of.Files() {
+		path := s.state.Path(s.state.ExpandEnv(file.Name, false))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(file.Text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func exeSuffix() string {

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,26 +21,40 @@ const (
 	planFile = "explore.faults"
 	// check is the command that a script ends with.
 	check = "check"
+	// start is the command after which a script has a server.
+	start = "start"
+	// bootSeed is the seed of what comes before "reseed" in a script that sets none.
+	bootSeed = 1
 )
 
 // with returns the script with a case in it: a script that says its seed and its faults,
-// and ends with a check. "snowglobe run" repeats the run.
+// and ends with a check. "snowglobe run" repeats the run. In a script that has "reseed", the
+// case begins there.
 func (c Case) with(s script.Script) script.Script {
 	draft := s.Edit()
 	draft.RemoveCommands(func(line string) bool {
 		words := strings.Fields(line)
 		return len(words) > 1 && (words[0] == script.SeedCommand || words[0] == script.ClockCommand || words[1] == planFile)
 	})
-	head := []string{fmt.Sprintf("%s %d", script.SeedCommand, c.Seed)}
+	draft.RemoveFile(planFile)
+	var faults []string
+	if len(c.Plan) > 0 {
+		faults = []string{"faults " + planFile}
+		draft.SetFile(planFile, c.Plan.String())
+	}
+	seed := c.Seed
+	reseed := fmt.Sprintf("%s %d", script.ReseedCommand, c.Seed)
+	if draft.ReplaceCommand(script.ReseedCommand, append([]string{reseed}, faults...)) {
+		seed, faults = bootSeed, nil
+		if own, ok := s.Seed(); ok {
+			seed = own
+		}
+	}
+	head := []string{fmt.Sprintf("%s %d", script.SeedCommand, seed)}
 	if begin, ok := s.Clock(); ok {
 		head = append(head, script.ClockCommand+" "+begin.Format(time.RFC3339Nano))
 	}
-	draft.RemoveFile(planFile)
-	if len(c.Plan) > 0 {
-		head = append(head, "faults "+planFile)
-		draft.SetFile(planFile, c.Plan.String())
-	}
-	draft.Begin(head...)
+	draft.Begin(append(head, faults...)...)
 	if !draft.HasCommand(check) {
 		draft.End(check)
 	}
@@ -50,4 +65,53 @@ func (c Case) with(s script.Script) script.Script {
 // Task is a run of the script with the case.
 func (c Case) Task(s script.Script) Task {
 	return Task{Name: s.Name, Text: string(c.with(s).Text())}
+}
+
+// Booted returns the script with "reseed" after its first start, so that its cases begin at a server that
+// has started. It is the script as it is if it has "reseed" already, or is about that start: it has a
+// command before it that may change how it goes.
+func Booted(s script.Script) script.Script {
+	lines, err := s.Commands()
+	if err != nil {
+		return s // it is told when the script runs
+	}
+	if slices.ContainsFunc(lines, func(line script.Line) bool { return line.Words[0] == script.ReseedCommand }) {
+		return s
+	}
+	for _, line := range lines {
+		switch line.Words[0] {
+		case script.SeedCommand, script.ClockCommand, "skip", "fake":
+		case start:
+			if len(line.Conditions) > 0 || line.Negated {
+				return s
+			}
+			draft := s.Edit()
+			draft.ReplaceCommand(start, []string{strings.TrimSpace(s.Lines()[line.Number-1]), script.ReseedCommand + " 0"})
+			return draft.Script()
+		default:
+			return s
+		}
+	}
+	return s
+}
+
+// Beginning is what a script does before "reseed", and the files that it names there; "" if it has
+// no such command. Scripts with one beginning are the same until then.
+func Beginning(s script.Script) string {
+	lines := s.Lines()
+	at := slices.IndexFunc(lines, func(line string) bool {
+		words := strings.Fields(line)
+		return len(words) > 0 && words[0] == script.ReseedCommand
+	})
+	if at < 0 {
+		return ""
+	}
+	var text strings.Builder
+	text.WriteString(strings.Join(lines[:at], "\n"))
+	for _, file := range s.Files() {
+		if strings.Contains(text.String(), file.Name) {
+			fmt.Fprintf(&text, "\n-- %s --\n%s", file.Name, file.Text)
+		}
+	}
+	return text.String()
 }

@@ -31,6 +31,9 @@ type Config struct {
 	Shard Shard
 	// Workers is how many runs are made at once; the default is 1.
 	Workers int
+	// Boots has each run vary the start of the first servers too: otherwise the runs of a script that is
+	// not about that (see Booted) begin at a server that has started.
+	Boots bool
 	// Classes are the classes of faults; the default is DefaultClasses.
 	Classes []Class
 	// Corpus keeps what is found; nil keeps nothing.
@@ -149,6 +152,9 @@ func (c Config) explorer() (*explorer, error) {
 	c.Shrink = cmp.Or(c.Shrink, defaultShrink)
 	if c.Shard == (Shard{}) {
 		c.Shard = Shard{1, 1}
+	}
+	if !c.Boots {
+		c.Script = Booted(c.Script)
 	}
 	if c.Classes == nil {
 		c.Classes = DefaultClasses(c.Script)

@@ -260,6 +260,39 @@ func TestWith(t *testing.T) {
 	assert.Equal(t, strings.Replace(first, "seed 7\n", "seed 7\n"+clock, 1), timed)
 }
 
+// TestBooted has cases begin after the first start, unless the script is about that.
+func TestBooted(t *testing.T) {
+	plan, err := fault.ParsePlan("plan", "delay store/put by=3s", nil)
+	require.NoError(t, err)
+	for text, want := range map[string]string{
+		"start\nnote x\n":                 "seed 1\nstart\nreseed 7\nfaults explore.faults\nnote x\ncheck\n",
+		"seed 5\nfake webhook w\nstart\n": "seed 5\nfake webhook w\nstart\nreseed 7\nfaults explore.faults\ncheck\n",
+		"[!virtual] skip\nstart -- a\n":   "seed 1\n[!virtual] skip\nstart -- a\nreseed 7\nfaults explore.faults\ncheck\n",
+		"hold hook/*\nreseed 3\nstart\n":  "seed 1\nhold hook/*\nreseed 7\nfaults explore.faults\nstart\ncheck\n",
+		"hold hook/*\nstart\n":            "seed 7\nfaults explore.faults\nhold hook/*\nstart\ncheck\n",
+		"[virtual] start\n":               "seed 7\nfaults explore.faults\n[virtual] start\ncheck\n",
+		"note x\n":                        "seed 7\nfaults explore.faults\nnote x\ncheck\n",
+	} {
+		got := Case{Seed: 7, Plan: plan}.with(Booted(testScript(text)))
+		commands, _, _ := strings.Cut(string(got.Text()), "\n\n")
+		assert.Equal(t, strings.TrimSpace(want), commands)
+		assert.Equal(t, got.Text(), Case{Seed: 7, Plan: plan}.with(Booted(got)).Text(), "it has been given the case already")
+	}
+}
+
+// TestBeginning tells scripts apart by what they do before "reseed".
+func TestBeginning(t *testing.T) {
+	booted := Booted(testScript(sample))
+	plan, err := fault.ParsePlan("plan", "delay store/put by=3s", nil)
+	require.NoError(t, err)
+	one, other := Case{Seed: 1}.with(booted), Case{Seed: 2, Plan: plan}.with(booted)
+	assert.NotEmpty(t, Beginning(one))
+	assert.Equal(t, Beginning(one), Beginning(other), "what a case adds comes after it")
+	assert.Equal(t, Beginning(one), Beginning(one.Without(3, 5)))
+	assert.NotEqual(t, Beginning(one), Beginning(one.Without(1, 2)), "the start is gone")
+	assert.Empty(t, Beginning(Case{Seed: 1}.with(testScript(sample))))
+}
+
 func TestCorpusRefuses(t *testing.T) {
 	for name, text := range map[string]string{"kept/a.faults": "delay store/put by=3s\n", "interleavings/a.txt": "snow\n", "kept/b.faults": "# seed 3\nsnow\n"} {
 		corpus, err := OpenCorpus(t.TempDir())

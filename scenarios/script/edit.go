@@ -65,6 +65,16 @@ func (d *Draft) RemoveCommands(which func(line string) bool) {
 	d.lines = slices.DeleteFunc(d.lines, func(line string) bool { return isCommand(line) && which(strings.TrimSpace(line)) })
 }
 
+// ReplaceCommand replaces the first line whose command has a name, and reports whether there is one.
+func (d *Draft) ReplaceCommand(name string, lines []string) bool {
+	at := slices.IndexFunc(d.lines, func(line string) bool { return isCommand(line) && strings.Fields(line)[0] == name })
+	if at < 0 {
+		return false
+	}
+	d.lines = slices.Replace(slices.Clone(d.lines), at, at+1, lines...)
+	return true
+}
+
 // insertAfter inserts lines after each command line that matches.
 func (d *Draft) insertAfter(pattern *regexp.Regexp, text string) {
 	var edited []string

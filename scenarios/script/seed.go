@@ -8,6 +8,9 @@ import (
 // SeedCommand is the name of the command that sets the seed of a script.
 const SeedCommand = "seed"
 
+// ReseedCommand is the name of the command after which another seed decides.
+const ReseedCommand = "reseed"
+
 // ParseSeed reads the argument of SeedCommand.
 func ParseSeed(text string) (uint64, error) {
 	seed, err := strconv.ParseUint(text, 10, 64)

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -105,6 +106,12 @@ func (s *Story) ExpectServer() {
 
 // Phase adds a paragraph of the script's comments.
 func (s *Story) Phase(text string) { s.addLine(phaseLine, text) }
+
+// IsCommand reports whether a record is the line of a command with a name.
+func IsCommand(rec trace.Record, name string) bool {
+	note, ok := rec.Event.(trace.Note)
+	return ok && strings.HasPrefix(note.Text, string(commandLine)+name+" ")
+}
 
 // Command adds a line of a command.
 func (s *Story) Command(line string) { s.addLine(commandLine, line) }

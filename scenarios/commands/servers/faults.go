@@ -20,15 +20,15 @@ func (s *Servers) Faults() engine.Command {
 		Summary: "apply the rules in a file to every server of the script",
 		Details: `FILE has one rule per line, like the file for "snowglobe run --faults", and # begins a
 comment. Unlike rules added by commands, these are in force on every server, including
-one that is started again. The command must come before the first start.`,
+one that is started again. The command must come before the first server is shut down.`,
 		Example:    "faults plan.faults",
 		NoNegation: true,
 		Files: func(_ *pflag.FlagSet, args []string) []engine.NamedFile {
 			return engine.NamedFiles(func(text string) error { return checkPlan(args[0], text) }, args[0])
 		},
 		Run: func(_ context.Context, args []string) error {
-			if s.plane != nil || s.stopped {
-				return errors.New("the first API server has started already; write it before the first start")
+			if s.stopped {
+				return errors.New("the first API server has been shut down already; write it before that")
 			}
 			text, err := s.run.ReadFile(args[0])
 			if err != nil {
@@ -39,7 +39,10 @@ one that is started again. The command must come before the first start.`,
 				return err
 			}
 			s.config.Faults = append(s.config.Faults, plan...)
-			return nil
+			if s.plane != nil {
+				_, err = s.plane.Faults().Add(plan...)
+			}
+			return err
 		},
 	}
 }

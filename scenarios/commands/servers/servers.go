@@ -17,6 +17,7 @@ import (
 	"snowglobe.test/internal/nearest"
 	"snowglobe.test/internal/wall"
 	"snowglobe.test/scenarios/engine"
+	"snowglobe.test/scenarios/script"
 )
 
 // Config says how servers are started. Its zero value is fine.
@@ -28,6 +29,8 @@ type Config struct {
 	// Options are further options of every server, and Store wraps its store.
 	Options []envtest.Option
 	Store   func(storage.Backend) storage.Backend
+	// Branch, if not nil, is called by "reseed": see engine.Run.Branch.
+	Branch func() (script.Script, bool)
 }
 
 // Servers are the store of one run, and the control plane on it, if any.
@@ -51,6 +54,8 @@ type Servers struct {
 	unfired []fault.Rule  // rules of the run that never fired on any server that has stopped
 	stopped bool          // a control plane has stopped
 	steps   []string      // of the order in which the next server starts
+
+	reseeded *uint64 // the last seed of "reseed"
 }
 
 // Spent is where wall time went.

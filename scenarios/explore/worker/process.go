@@ -29,8 +29,7 @@ const defaultLimit = 2 * time.Minute
 
 // Run implements explore.Runner.
 func (p Process) Run(ctx context.Context, task explore.Task) (explore.Outcome, error) {
-	limit := cmp.Or(p.Limit, defaultLimit)
-	limited, cancel := context.WithTimeout(ctx, limit)
+	limited, cancel := p.limited(ctx)
 	defer cancel()
 	text, err := json.Marshal(task)
 	if err != nil {
@@ -45,17 +44,34 @@ func (p Process) Run(ctx context.Context, task explore.Task) (explore.Outcome, e
 	took := time.Since(begun)
 	var exit *exec.ExitError
 	switch {
-	case ctx.Err() != nil:
-		return explore.Outcome{}, context.Cause(ctx)
-	case limited.Err() != nil:
-		return died(took, "late", "the run did not end within %s", limit), nil
-	case errors.As(err, &exit):
-		return died(took, exit.String(), "the process of the run ended by itself: %v: %s", err, reason(problems.String())), nil
+	case errors.As(err, &exit) || limited.Err() != nil:
+		return p.ended(ctx, limited, took, fmt.Sprint(err), problems.String())
 	case err != nil:
 		return explore.Outcome{}, fmt.Errorf("run the script in a process: %w", err)
 	}
+	return outcome(out.Bytes(), took)
+}
+
+// limited is the context of a run.
+func (p Process) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, cmp.Or(p.Limit, defaultLimit))
+}
+
+// ended is the outcome of a process that ended without an answer.
+func (p Process) ended(ctx, limited context.Context, took time.Duration, how, said string) (explore.Outcome, error) {
+	switch {
+	case ctx.Err() != nil:
+		return explore.Outcome{}, context.Cause(ctx)
+	case limited.Err() != nil:
+		return died(took, "late", "the run did not end within %s", cmp.Or(p.Limit, defaultLimit)), nil
+	}
+	return died(took, how, "the process of the run ended by itself: %s: %s", how, reason(said)), nil
+}
+
+// outcome reads the answer of a process.
+func outcome(answered []byte, took time.Duration) (explore.Outcome, error) {
 	var a answer
-	if err := json.Unmarshal(out.Bytes(), &a); err != nil {
+	if err := json.Unmarshal(answered, &a); err != nil {
 		return explore.Outcome{}, fmt.Errorf("outcome of the run: %w", err)
 	}
 	if a.NotRun != "" {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/sim"
+	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/virtualtime"
 	"snowglobe.test/internal/redact"
 	"snowglobe.test/scenarios"
@@ -26,9 +28,11 @@ import (
 	"snowglobe.test/scenarios/engine"
 	"snowglobe.test/scenarios/explore"
 	"snowglobe.test/scenarios/script"
+	"snowglobe.test/scenarios/story"
 )
 
-// variable of the environment asks a program to serve a task.
+// variable of the environment asks a program to serve a task: that on its standard input if it is 1, or
+// else those in the folder that it names, each in a copy of the process (see Copies).
 const variable = "SNOWGLOBE_EXPLORE_TASK"
 
 // Requested reports whether this process is to serve a task.
@@ -45,11 +49,23 @@ type answer struct {
 // Serve reads a task, runs it, and writes its outcome. The options are those of the
 // run; a test plants its bugs with them.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, opts scenarios.Options) error {
+	if folder := os.Getenv(variable); folder != "1" {
+		return serveCopies(ctx, folder, opts)
+	}
 	var task explore.Task
 	if err := json.NewDecoder(in).Decode(&task); err != nil {
 		return fmt.Errorf("task: %w", err)
 	}
-	result := scenarios.Run(ctx, script.Parse(task.Name+script.Extension, []byte(task.Text)), opts)
+	result := scenarios.Run(ctx, scriptOf(task), opts)
+	return tell(out, task, result)
+}
+
+func scriptOf(task explore.Task) script.Script {
+	return script.Parse(task.Name+script.Extension, []byte(task.Text))
+}
+
+// tell writes what came of a task.
+func tell(out io.Writer, task explore.Task, result scenarios.Result) error {
 	a := answer{Outcome: outcomeOf(task, result), Run: result.Wall}
 	if result.Status == scenarios.NotRun {
 		a.NotRun = result.Err.Error()
@@ -62,11 +78,11 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts scenarios.Opti
 
 // outcomeOf returns what explore wants to know about a run.
 func outcomeOf(task explore.Task, result scenarios.Result) explore.Outcome {
-	spent := result.Spent
+	spent, varied := result.Spent, sinceReseed(result.Records)
 	outcome := explore.Outcome{
 		Failure:       FailureOf(result.Err),
 		Skipped:       result.Reason,
-		Interleavings: explore.Interleavings(result.Records),
+		Interleavings: explore.Interleavings(varied),
 		Acted:         explore.Acted(result.Records),
 		ActedAt:       explore.ActedAt(result.Records),
 		Spent: explore.Spent{
@@ -78,9 +94,17 @@ func outcomeOf(task explore.Task, result scenarios.Result) explore.Outcome {
 		outcome.Unknown, outcome.Failure = broken.Error(), nil // what can't be decided is no failure
 	}
 	if task.Points {
-		outcome.Points = explore.Points(result.Records)
+		outcome.Points = explore.Points(varied)
 	}
 	return outcome
+}
+
+// sinceReseed returns the records since the command "reseed", or all of them.
+func sinceReseed(records []trace.Record) []trace.Record {
+	at := slices.IndexFunc(records, func(rec trace.Record) bool {
+		return story.IsCommand(rec, script.ReseedCommand)
+	})
+	return records[max(0, at):]
 }
 
 // FailureOf returns why a script failed, nil if it did not.
@@ -135,11 +159,22 @@ func firstBroken(report checkers.Report) (check, text string) {
 	return "", report.String()
 }
 
-// Sim is the program of an import path in sim mode, or this one if it is in sim mode
-// already. Progress is told about a build that takes long.
-func Sim(ctx context.Context, folder, importPath string, progress io.Writer) (string, error) {
-	if sim.Enabled() {
-		return os.Executable()
+// Runner returns what runs tasks in the program of an import path in sim mode, or in this one if it is in
+// sim mode already, and what to call at the end. Progress is told about a build that takes long.
+func Runner(ctx context.Context, folder, importPath string, progress io.Writer) (explore.Runner, func() error, error) {
+	program, err := os.Executable()
+	copies := sim.CanCopy()
+	if !sim.Enabled() {
+		program, err = sim.Program(ctx, folder, importPath, progress)
+		copies = sim.ProgramCopies
 	}
-	return sim.Program(ctx, folder, importPath, progress)
+	process := Process{Program: program}
+	if err != nil || !copies {
+		return process, func() error { return nil }, err
+	}
+	c, err := NewCopies(process)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, c.Close, nil
 }

@@ -1,5 +1,6 @@
 // Command decided prints what a seed decides: decided WORKLOAD SEED. With a third
-// argument goroutines outside the bubble keep the processor busy meanwhile.
+// argument goroutines outside the bubble keep the processor busy meanwhile. Without a seed,
+// decided WORKLOAD copies, it makes copies of itself, each with the seed that is its number.
 package main
 
 import (
@@ -8,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	mathrand "math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"os/signal"
 	"os/user"
 	"runtime"
@@ -41,10 +44,20 @@ var workloads = map[string]func(say func(string, ...any)){
 	"race":       race,
 	"syscalls":   systemCalls,
 	"world":      world,
+	"ends":       ends,
+	"outside":    outside,
 }
 
+// number is the seed.
+var number uint64
+
 func main() {
-	seed, err := strconv.ParseUint(os.Args[2], 10, 64)
+	copies := os.Args[2] == "copies"
+	var seed uint64
+	var err error
+	if !copies {
+		seed, err = strconv.ParseUint(os.Args[2], 10, 64)
+	}
 	workload := workloads[os.Args[1]]
 	if err != nil || workload == nil {
 		fmt.Fprintln(os.Stderr, "usage: decided WORKLOAD SEED")
@@ -59,6 +72,12 @@ func main() {
 	ask()
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt) // the goroutine that hands out signals is outside
 	synctest.Test(&testing.T{}, func(*testing.T) {
+		if copies {
+			if seed, copies = sim.Copies(); !copies {
+				return
+			}
+		}
+		number = seed
 		if !sim.Seed(seed) {
 			fmt.Fprintln(os.Stderr, "not in sim mode")
 			os.Exit(1)
@@ -290,6 +309,45 @@ func systemCalls(say func(string, ...any)) {
 	})
 	all.Go(func() { say("another") })
 	all.Wait()
+}
+
+// ends ends the process as the seed says.
+func ends(func(string, ...any)) {
+	switch {
+	case number >= 2_000:
+		for {
+		}
+	case number >= 1_000:
+		_ = syscall.Kill(os.Getpid(), syscall.Signal(number-1_000))
+		select {}
+	case number > 0:
+		os.Exit(int(number))
+	}
+}
+
+// outside needs the poller, other threads, a garbage collection and another process.
+func outside(say func(string, ...any)) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		runtime.GC()
+		fmt.Fprint(w, "hello ", req.URL.Path)
+	})}
+	go func() { _ = server.Serve(listener) }()
+	defer func() { _ = server.Close() }()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for i := range 3 {
+		resp, err := client.Get(fmt.Sprintf("http://%s/%d", listener.Addr(), i))
+		if err != nil {
+			panic(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		say("%s %v %v", text, err, resp.Body.Close())
+	}
+	out, err := exec.Command("echo", "world").Output()
+	say("%s%v", out, err)
 }
 
 // home is a package's variable, made of the environment.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -26,27 +27,29 @@ func TestLeftIsShort(t *testing.T) {
 }
 
 // hang is what a goroutine of TestNotWithin hangs in.
-func hang(in chan<- struct{}, stop <-chan struct{}) {
-	in <- struct{}{}
-	<-stop
-}
+func hang(stop <-chan struct{}) { <-stop }
 
-// TestNotWithin names the goroutines of the functions that it is asked for, and no others.
+// TestNotWithin names the goroutines of the functions that it is asked for, and no others. Only
+// a goroutine that waits already has a state to tell, so the test waits for that.
 func TestNotWithin(t *testing.T) {
-	in, stop := make(chan struct{}), make(chan struct{})
-	defer close(stop)
-	go hang(in, stop)
-	<-in
-	why := errors.New("not within an hour")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(why)
-	err := NotWithin(ctx, "stop it", "snowglobe.test/internal/left.hang")
-	for _, want := range []string{
-		"stop it: not within an hour; what is left (1 goroutines):\n     1 in left.hang (left_test.go:", "[chan receive], of left.hang, created by left.TestNotWithin",
-		"\tsnowglobe.test/internal/left.hang+0x",
-	} {
-		assert.Contains(t, err.Error(), want)
-	}
-	assert.ErrorIs(t, err, why, "the cause is not wrapped")
-	assert.Equal(t, "stop it: not within an hour", NotWithin(ctx, "stop it", "snowglobe.test/internal/nothing").Error())
+	synctest.Test(t, func(t *testing.T) {
+		stop := make(chan struct{})
+		defer close(stop)
+		go hang(stop)
+		synctest.Wait()
+		why := errors.New("not within an hour")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(why)
+		err := NotWithin(ctx, "stop it", "snowglobe.test/internal/left.hang")
+		for _, want := range []string{
+			"stop it: not within an hour; what is left (1 goroutines):\n     1 in left.hang (left_test.go:",
+			"[chan receive], of left.hang, created by left.TestNotWithin",
+			"\tsnowglobe.test/internal/left.hang+0x",
+		} {
+			assert.Contains(t, err.Error(), want)
+		}
+		assert.ErrorIs(t, err, why, "the cause is not wrapped")
+		none := NotWithin(ctx, "stop it", "snowglobe.test/internal/nothing")
+		assert.Equal(t, "stop it: not within an hour", none.Error())
+	})
 }

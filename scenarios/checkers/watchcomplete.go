@@ -23,7 +23,8 @@ func (w *watching) moments(s start, first int) (low, high int64, newest *Event) 
 
 // snapshot judges that the initial events are the state at one moment. It returns the
 // latest revision that this may be, after which every event must be told, false if
-// nothing is known of it.
+// nothing is known of it. Only what comes after the initial events shows that they were all
+// told: a watch that was cancelled after the first of a and b may leave out b.
 func (w *watching) snapshot(s start, first int) (int64, bool) {
 	if s.after > 0 {
 		return s.after, true
@@ -35,6 +36,7 @@ func (w *watching) snapshot(s start, first int) (int64, bool) {
 	case !s.initial: // it begins anywhere before its first event
 		return high - 1, true
 	}
+	told := slices.ContainsFunc(w.Events[first:], func(e Event) bool { return e.Type != eventError })
 	// The changes that make the initial events wrong or right, and for how many objects
 	// they are wrong, going through the moments they may be of.
 	var changes []*change
@@ -50,6 +52,9 @@ func (w *watching) snapshot(s start, first int) (int64, bool) {
 			w.fail(append(w.of(shown, newest), c.evidence), "the initial events have %s at revision %d and something at revision %d, but it was changed at %d",
 				k, shown.Object.Revision, low, c.revision)
 			return 0, false
+		}
+		if shown == nil && !told {
+			continue
 		}
 		if shown == nil && c != nil && w.stays(o, c) {
 			missing[k], wrong = c, c

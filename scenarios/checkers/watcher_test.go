@@ -151,7 +151,17 @@ func variants(h *checkers.History) map[string]*checkers.History {
 	open.Writes = nil
 	both := *h
 	both.Complete = true
-	return map[string]*checkers.History{"closed": &closed, "complete": &complete, "open": &open, "both": &both}
+	return map[string]*checkers.History{"closed": &closed, "complete": &complete, "open": &open, "both": &both, "cut": cut(&both)}
+}
+
+// cut returns a history in which each watch ended sooner, as the number of the watch has it.
+func cut(h *checkers.History) *checkers.History {
+	c := clone(h)
+	for i := range c.Watches {
+		w := &c.Watches[i]
+		w.Events = w.Events[:i%(len(w.Events)+1)]
+	}
+	return c
 }
 
 // clone copies a history, but for what is in objects.

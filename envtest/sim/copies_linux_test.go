@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +23,7 @@ func original(t *testing.T, program string, args ...string) (*sim.Original, stri
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, out.Close()) })
-	o, err := sim.NewOriginal(t.Context(), func(ctx context.Context) *exec.Cmd {
+	o, err := sim.NewOriginal(t.Context(), sim.CPUs()[0], func(ctx context.Context) *exec.Cmd {
 		command := exec.CommandContext(ctx, program, args...)
 		command.Stdout, command.Stderr = out, os.Stderr
 		return command
@@ -62,6 +63,22 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+// TestCopiesTakeMemory has a copy write to memory that the next one then need not ask for page by page.
+func TestCopiesTakeMemory(t *testing.T) {
+	o, out := original(t, decided(t), "memory", "copies")
+	for seed := range 3 {
+		require.NoError(t, o.Copy(t.Context(), uint64(seed)))
+	}
+	require.NoError(t, o.Close())
+	text, err := os.ReadFile(out)
+	require.NoError(t, err)
+	var first, second, third int
+	_, err = fmt.Sscan(string(text), &first, &second, &third)
+	require.NoError(t, err)
+	assert.Greater(t, first, 32<<20/os.Getpagesize()/2)
+	assert.Less(t, max(second, third), first/10)
+}
+
 // TestCopyEnds has copies end badly: the process goes on, and the next copy is well.
 func TestCopyEnds(t *testing.T) {
 	program := decided(t)
@@ -83,7 +100,7 @@ func TestCopyEnds(t *testing.T) {
 // TestNoOriginal asks a process for copies that ends without making any.
 func TestNoOriginal(t *testing.T) {
 	program := decided(t)
-	o, err := sim.NewOriginal(t.Context(), func(ctx context.Context) *exec.Cmd {
+	o, err := sim.NewOriginal(t.Context(), sim.CPUs()[0], func(ctx context.Context) *exec.Cmd {
 		return exec.CommandContext(ctx, program, "selects", "1") // it makes no copies
 	})
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,9 +27,11 @@ type Copies struct {
 	folder  *tempdir.Dir
 	life    context.Context // of the originals
 	end     context.CancelFunc
+	cpus    []int // that they may run on
 
 	mu      sync.Mutex
 	idle    []*original // the last one that was used is the last
+	running map[int]int // how many tasks run on each processor
 	tasks   uint64
 	asked   map[string]int  // how many tasks began with these commands
 	useless map[string]bool // an original could not be made of these
@@ -40,6 +43,7 @@ const maxIdle = 6
 // original is a process that makes copies, of those that have run the beginning of a script.
 type original struct {
 	*sim.Original
+	cpu       int
 	beginning string
 	folder    string
 	stderr    *os.File
@@ -53,7 +57,8 @@ func NewCopies(process Process) (*Copies, error) {
 	}
 	life, end := context.WithCancel(context.Background())
 	return &Copies{
-		process: process, folder: folder, life: life, end: end, asked: map[string]int{}, useless: map[string]bool{},
+		process: process, folder: folder, life: life, end: end, cpus: sim.CPUs(),
+		running: map[int]int{}, asked: map[string]int{}, useless: map[string]bool{},
 	}, nil
 }
 
@@ -72,8 +77,29 @@ func (c *Copies) Close() error {
 
 // Run implements explore.Runner.
 func (c *Copies) Run(ctx context.Context, task explore.Task) (explore.Outcome, error) {
+	cpu := c.reserve()
+	defer c.release(cpu)
+	return c.run(ctx, task, cpu)
+}
+
+// reserve returns the processor with the fewest tasks, for one more.
+func (c *Copies) reserve() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cpu := slices.MinFunc(c.cpus, func(a, b int) int { return cmp.Compare(c.running[a], c.running[b]) })
+	c.running[cpu]++
+	return cpu
+}
+
+func (c *Copies) release(cpu int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running[cpu]--
+}
+
+func (c *Copies) run(ctx context.Context, task explore.Task, cpu int) (explore.Outcome, error) {
 	began := time.Now()
-	o, number, err := c.take(task)
+	o, number, err := c.take(task, cpu)
 	if err != nil {
 		return explore.Outcome{}, err
 	}
@@ -98,7 +124,7 @@ func (c *Copies) Run(ctx context.Context, task explore.Task) (explore.Outcome, e
 		c.mu.Lock()
 		c.useless[o.beginning] = true
 		c.mu.Unlock()
-		return c.Run(ctx, task)
+		return c.run(ctx, task, cpu)
 	}
 	said := o.said()
 	answered, readErr := os.ReadFile(answerFile(o.folder, number))
@@ -113,8 +139,8 @@ func (c *Copies) Run(ctx context.Context, task explore.Task) (explore.Outcome, e
 	return outcome(answered, time.Since(began))
 }
 
-// take returns an original for a task, and a number for the copy.
-func (c *Copies) take(task explore.Task) (*original, uint64, error) {
+// take returns an original for a task on a processor, and a number for the copy.
+func (c *Copies) take(task explore.Task, cpu int) (*original, uint64, error) {
 	beginning := explore.Beginning(scriptOf(task))
 	c.mu.Lock()
 	c.tasks++
@@ -123,20 +149,20 @@ func (c *Copies) take(task explore.Task) (*original, uint64, error) {
 		beginning = "" // it is not worth it, or in vain
 	}
 	for i, o := range slices.Backward(c.idle) {
-		if o.beginning == beginning {
+		if o.cpu == cpu && o.beginning == beginning {
 			c.idle = slices.Delete(c.idle, i, i+1)
 			c.mu.Unlock()
 			return o, number, nil
 		}
 	}
 	c.mu.Unlock()
-	o, err := c.start(beginning, task, number)
+	o, err := c.start(beginning, cpu, task, number)
 	return o, number, err
 }
 
 // start starts an original.
-func (c *Copies) start(beginning string, task explore.Task, number uint64) (*original, error) {
-	o := &original{beginning: beginning, folder: filepath.Join(c.folder.Path(), fmt.Sprint(number))}
+func (c *Copies) start(beginning string, cpu int, task explore.Task, number uint64) (*original, error) {
+	o := &original{cpu: cpu, beginning: beginning, folder: filepath.Join(c.folder.Path(), fmt.Sprint(number))}
 	if err := os.Mkdir(o.folder, 0o700); err != nil {
 		return nil, err
 	}
@@ -154,7 +180,7 @@ func (c *Copies) start(beginning string, task explore.Task, number uint64) (*ori
 		return nil, err
 	}
 	o.stderr = stderr
-	o.Original, err = sim.NewOriginal(c.life, func(ctx context.Context) *exec.Cmd {
+	o.Original, err = sim.NewOriginal(c.life, cpu, func(ctx context.Context) *exec.Cmd {
 		process := exec.CommandContext(ctx, c.process.Program, c.process.Args...)
 		process.Env = append(os.Environ(), variable+"="+o.folder, "TMPDIR="+o.folder)
 		process.Stderr = stderr

@@ -72,7 +72,7 @@ func (c *copyOf) copy(folder string) bool {
 	return true
 }
 
-// end writes the answer and ends the process, of which no more than the scheduler's view is whole.
+// end writes the answer and ends the process.
 func (c *copyOf) end(result scenarios.Result) error {
 	if c.err != nil {
 		return c.err
@@ -89,7 +89,7 @@ func (c *copyOf) end(result scenarios.Result) error {
 	if err := answer.Close(); err != nil {
 		return err
 	}
-	os.Exit(0)
+	sim.Exit()
 	return nil
 }
 

@@ -46,7 +46,11 @@ var workloads = map[string]func(say func(string, ...any)){
 	"world":      world,
 	"ends":       ends,
 	"outside":    outside,
+	"memory":     memory,
 }
+
+// old is memory that was there before the copies.
+var old [32 << 20]byte
 
 // number is the seed.
 var number uint64
@@ -323,6 +327,18 @@ func ends(func(string, ...any)) {
 	case number > 0:
 		os.Exit(int(number))
 	}
+}
+
+// memory writes to memory that was there before, and says how often the processor had to ask for a page.
+func memory(say func(string, ...any)) {
+	var before, after syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+	for i := 0; i < len(old); i += os.Getpagesize() {
+		old[i]++
+	}
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+	say("%d", after.Minflt-before.Minflt)
+	sim.Exit()
 }
 
 // outside needs the poller, other threads, a garbage collection and another process.

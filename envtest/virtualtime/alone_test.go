@@ -18,6 +18,7 @@ func TestAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		counts := bubbleCounts()
 		require.NotNil(t, counts, "the runtime is not the one that this package knows: Settle takes ten times as long")
+		synctest.Wait() // until the goroutine that has started the bubble waits for it
 		assert.True(t, counts.alone())
 		ended := make(chan struct{})
 		var rests atomic.Bool

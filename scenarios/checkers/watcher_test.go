@@ -151,7 +151,9 @@ func variants(h *checkers.History) map[string]*checkers.History {
 	open.Writes = nil
 	both := *h
 	both.Complete = true
-	return map[string]*checkers.History{"closed": &closed, "complete": &complete, "open": &open, "both": &both, "cut": cut(&both)}
+	return map[string]*checkers.History{
+		"closed": &closed, "complete": &complete, "open": &open, "both": &both, "cut": cut(&both),
+	}
 }
 
 // cut returns a history in which each watch ended sooner, as the number of the watch has it.

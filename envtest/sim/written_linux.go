@@ -14,8 +14,9 @@ import (
 
 // written is a file in which the first copy that ends says which memory it has written, as pairs of
 // addresses. Those that follow write much the same memory: they have it copied at their start, range by
-// range, which is several times faster than a page fault for each page. If, for example, of four pages the
-// first two and the last were written, the file holds 0x1000 0x3000 0x4000 0x5000.
+// range, which is several times faster than a page fault for each page. Linux before 5.14 can't do that,
+// and nothing is copied ahead. If, for example, of four pages the first two and the last were written,
+// the file holds 0x1000 0x3000 0x4000 0x5000.
 type written int
 
 // The bits of a page in /proc/self/pagemap.

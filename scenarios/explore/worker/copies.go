@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -105,12 +104,8 @@ func (c *Copies) run(ctx context.Context, task explore.Task, cpu int) (explore.O
 	}
 	limited, cancel := c.process.limited(ctx)
 	defer cancel()
-	text, err := json.Marshal(task)
-	if err != nil {
-		return explore.Outcome{}, fmt.Errorf("task: %w", err)
-	}
-	if err := errors.Join(os.WriteFile(taskFile(o.folder, number), text, 0o600), o.stderr.Truncate(0)); err != nil {
-		return explore.Outcome{}, err
+	if err := errors.Join(writeTask(taskFile(o.folder, number), task), o.stderr.Truncate(0)); err != nil {
+		return explore.Outcome{}, errors.Join(err, o.close())
 	}
 	err = o.Copy(limited, number)
 	end, ended := errors.AsType[*sim.EndError](err)
@@ -167,11 +162,7 @@ func (c *Copies) start(beginning string, cpu int, task explore.Task, number uint
 		return nil, err
 	}
 	if beginning != "" {
-		text, err := json.Marshal(task)
-		if err != nil {
-			return nil, fmt.Errorf("task: %w", err)
-		}
-		if err := os.WriteFile(filepath.Join(o.folder, firstTask), text, 0o600); err != nil {
+		if err := writeTask(filepath.Join(o.folder, firstTask), task); err != nil {
 			return nil, err
 		}
 	}

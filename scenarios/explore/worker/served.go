@@ -93,6 +93,14 @@ func (c *copyOf) end(result scenarios.Result) error {
 	return nil
 }
 
+func writeTask(file string, task explore.Task) error {
+	text, err := json.Marshal(task)
+	if err != nil {
+		return fmt.Errorf("task: %w", err)
+	}
+	return os.WriteFile(file, text, 0o600)
+}
+
 func readTask(file string) (task explore.Task, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -60,7 +60,6 @@ type Progress struct {
 	New           int // of these, how many no earlier search had seen
 	Failures      int // different ones
 	Shrinking     int // failures that are being shrunk
-	Boots         int
 	Elapsed       time.Duration
 }
 
@@ -427,7 +426,7 @@ func (e *explorer) progress() Progress {
 	defer e.mu.Unlock()
 	return Progress{
 		Runs: e.report.Runs, Of: e.Shard.of(e.Runs), Interleavings: len(e.seen), New: len(e.mine), Failures: len(e.report.Failures),
-		Shrinking: e.shrinking, Boots: e.report.Spent.Boots, Elapsed: time.Since(e.began),
+		Shrinking: e.shrinking, Elapsed: time.Since(e.began),
 	}
 }
 

@@ -21,7 +21,8 @@ func (p Progress) String() string {
 	if p.Of > 0 {
 		runs += fmt.Sprintf(" of %d", p.Of)
 	}
-	text := fmt.Sprintf("%s runs, %.0f boots a minute, %d interleavings (%d new), %s", runs, perMinute(p.Boots, p.Elapsed), p.Interleavings, p.New, count(p.Failures, "failure"))
+	text := fmt.Sprintf("%s runs, %.0f a minute, %d interleavings (%d new), %s",
+		runs, perMinute(p.Runs, p.Elapsed), p.Interleavings, p.New, count(p.Failures, "failure"))
 	if p.Shrinking > 0 {
 		text += fmt.Sprintf(", shrinking %d", p.Shrinking)
 	}
@@ -44,7 +45,8 @@ func (r Report) Text() string {
 	}
 	fmt.Fprintf(&text, "\n  %d accepted, %d failed, %d not decided by the checkers, %d skipped\n", r.Accepted, r.Failed, r.Unknown, r.Skipped)
 	fmt.Fprintf(&text, "  %d interleavings seen, %d of them new, by %s\n", r.Interleavings, r.New, count(r.Kept, "case"))
-	fmt.Fprintf(&text, "  %s in %s: %.0f a minute, with %s\n\n", count(r.Spent.Boots, "boot"), r.Elapsed.Round(time.Second/10), perMinute(r.Spent.Boots, r.Elapsed), count(r.Workers, "worker"))
+	fmt.Fprintf(&text, "  %.0f runs a minute in %s, with %s; %s in all\n\n", perMinute(r.Runs, r.Exploring),
+		r.Exploring.Round(time.Second/10), count(r.Workers, "worker"), r.Elapsed.Round(time.Second/10))
 	r.Spent.write(&text)
 	for _, found := range r.Failures {
 		found.write(&text)

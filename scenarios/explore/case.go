@@ -86,7 +86,8 @@ func Booted(s script.Script) script.Script {
 				return s
 			}
 			draft := s.Edit()
-			draft.ReplaceCommand(start, []string{strings.TrimSpace(s.Lines()[line.Number-1]), script.ReseedCommand + " 0"})
+			first := strings.TrimSpace(s.Lines()[line.Number-1])
+			draft.ReplaceCommand(start, []string{first, script.ReseedCommand + " 0"})
 			return draft.Script()
 		default:
 			return s

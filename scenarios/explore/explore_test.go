@@ -264,19 +264,22 @@ func TestWith(t *testing.T) {
 func TestBooted(t *testing.T) {
 	plan, err := fault.ParsePlan("plan", "delay store/put by=3s", nil)
 	require.NoError(t, err)
+	const booted = "reseed 7\nfaults explore.faults\n"
+	const boots = "seed 7\nfaults explore.faults\n"
 	for text, want := range map[string]string{
-		"start\nnote x\n":                 "seed 1\nstart\nreseed 7\nfaults explore.faults\nnote x\ncheck\n",
-		"seed 5\nfake webhook w\nstart\n": "seed 5\nfake webhook w\nstart\nreseed 7\nfaults explore.faults\ncheck\n",
-		"[!virtual] skip\nstart -- a\n":   "seed 1\n[!virtual] skip\nstart -- a\nreseed 7\nfaults explore.faults\ncheck\n",
-		"hold hook/*\nreseed 3\nstart\n":  "seed 1\nhold hook/*\nreseed 7\nfaults explore.faults\nstart\ncheck\n",
-		"hold hook/*\nstart\n":            "seed 7\nfaults explore.faults\nhold hook/*\nstart\ncheck\n",
-		"[virtual] start\n":               "seed 7\nfaults explore.faults\n[virtual] start\ncheck\n",
-		"note x\n":                        "seed 7\nfaults explore.faults\nnote x\ncheck\n",
+		"start\nnote x\n":                 "seed 1\nstart\n" + booted + "note x\ncheck\n",
+		"seed 5\nfake webhook w\nstart\n": "seed 5\nfake webhook w\nstart\n" + booted + "check\n",
+		"[!virtual] skip\nstart -- a\n":   "seed 1\n[!virtual] skip\nstart -- a\n" + booted + "check\n",
+		"hold hook/*\nreseed 3\nstart\n":  "seed 1\nhold hook/*\n" + booted + "start\ncheck\n",
+		"hold hook/*\nstart\n":            boots + "hold hook/*\nstart\ncheck\n",
+		"[virtual] start\n":               boots + "[virtual] start\ncheck\n",
+		"note x\n":                        boots + "note x\ncheck\n",
 	} {
-		got := Case{Seed: 7, Plan: plan}.with(Booted(testScript(text)))
+		one := Case{Seed: 7, Plan: plan}
+		got := one.with(Booted(testScript(text)))
 		commands, _, _ := strings.Cut(string(got.Text()), "\n\n")
 		assert.Equal(t, strings.TrimSpace(want), commands)
-		assert.Equal(t, got.Text(), Case{Seed: 7, Plan: plan}.with(Booted(got)).Text(), "it has been given the case already")
+		assert.Equal(t, got.Text(), one.with(Booted(got)).Text(), "it has been given the case already")
 	}
 }
 

@@ -33,7 +33,6 @@ func (r *Run) Break() Command {
 	return Command{
 		Name:    breakName,
 		Args:    "[WHY]...",
-		Most:    AnyNumber,
 		Asserts: true,
 		Summary: "stop here and ask for commands, at a prompt",
 		Details: `The prompt knows the commands of scripts, but not those of the script engine itself, and

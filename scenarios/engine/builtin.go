@@ -43,7 +43,7 @@ func builtins() []builtin {
 		{Command: Command{Name: "wait", Asserts: true}},
 	}
 	for i := range list {
-		list[i].Most, list[i].Verbatim = AnyNumber, true
+		list[i].Verbatim = true
 	}
 	return list
 }

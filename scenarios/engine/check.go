@@ -138,7 +138,7 @@ func (c *checking) line(line script.Line, first bool) []error {
 			}
 		}
 	}
-	if call.command.Makes != nil && len(call.args) >= call.command.Least {
+	if least, _ := call.command.bounds(); call.command.Makes != nil && len(call.args) >= least {
 		c.made = append(c.made, func(file string) bool { return call.command.Makes(call.args, file) })
 	}
 	return errs
@@ -155,7 +155,7 @@ type call struct {
 
 // files are those that the command reads.
 func (c call) files() []NamedFile {
-	if c.command.Files == nil || len(c.args) < c.command.Least {
+	if least, _ := c.command.bounds(); c.command.Files == nil || len(c.args) < least {
 		return nil
 	}
 	return c.command.Files(c.flags, c.args)

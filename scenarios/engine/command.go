@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -24,13 +25,12 @@ type Action func(ctx context.Context, args []string) error
 // Command is a command of the scripts. Only Name and one of Run and Prepare are required. In
 // the packages of the commands, each is a method by its name, which its Summary describes.
 type Command struct {
-	Name        string
-	Args        string // the synopsis
-	Least, Most int    // bounds of the number of arguments, without the flags
-	Summary     string // what it does: one line, in the imperative
-	Details     string // the rest: what it prints, what can go wrong
-	Example     string // one or more lines of a script
-	Formerly    string // its name before 0.1.0, if it had another
+	Name     string
+	Args     string // the synopsis, which says how many arguments there may be
+	Summary  string // what it does: one line, in the imperative
+	Details  string // the rest: what it prints, what can go wrong
+	Example  string // one or more lines of a script
+	Formerly string // its name before 0.1.0, if it had another
 
 	NoNegation bool // "!" before it makes no sense
 	Unbounded  bool // it has no time limit
@@ -62,9 +62,6 @@ type Command struct {
 	// Prepare declares the flags and returns what runs the command once they are parsed.
 	Prepare func(flags *pflag.FlagSet) Action
 }
-
-// AnyNumber is the bound of a command that takes any number of arguments.
-const AnyNumber = math.MaxInt
 
 // NamedFile is a file that a command reads.
 type NamedFile struct {
@@ -124,9 +121,32 @@ func (c Command) parse(flags *pflag.FlagSet, args []string) error {
 	return flags.Parse(args)
 }
 
+// What is in a synopsis besides arguments that are required.
+var (
+	synopsisFlag     = regexp.MustCompile(`\[--?\w[^\[\]]*(\[[^\]]*\])?\](\.\.\.)?|--\w+ [A-Z]+`)
+	synopsisOptional = regexp.MustCompile(`\[[^\[\]]*\](\.\.\.)?`)
+)
+
+// bounds are how many arguments the synopsis has, without the flags.
+func (c Command) bounds() (least, most int) {
+	if c.Verbatim {
+		return 0, math.MaxInt
+	}
+	least = math.MaxInt
+	for form := range strings.SplitSeq(synopsisFlag.ReplaceAllString(c.Args, ""), " | ") {
+		most = max(most, len(strings.Fields(form)))
+		if strings.Contains(form, "...") {
+			most = math.MaxInt
+		}
+		form = synopsisOptional.ReplaceAllString(form, "")
+		least = min(least, len(strings.Fields(synopsisOptional.ReplaceAllString(form, "")))) // what was around it
+	}
+	return least, most
+}
+
 // checkArgs refuses too few or too many arguments, and what Static does.
 func (c Command) checkArgs(flags *pflag.FlagSet, args []string) error {
-	if len(args) < c.Least || len(args) > c.Most {
+	if least, most := c.bounds(); len(args) < least || len(args) > most {
 		return ErrUsage
 	}
 	if c.Static == nil {

@@ -17,9 +17,8 @@ const retryPause = 10 * time.Millisecond
 // Eventually is the command that runs another until it succeeds.
 func (r *Run) Eventually() Command {
 	return Command{
-		Name:  "eventually",
-		Args:  "[--for DURATION] [!] COMMAND [ARGUMENT]...",
-		Least: 1, Most: AnyNumber,
+		Name:    "eventually",
+		Args:    "[--for DURATION] [!] COMMAND [ARGUMENT]...",
 		Summary: "run a command again and again until it succeeds, or with ! fails",
 		Details: `At first it tries every 10ms by the script's clock, and then less and less often, after a
 tenth of the time spent so far, for at most a minute or DURATION. The error is that of
@@ -39,9 +38,8 @@ the last try.`,
 // Consistently is the command that runs another until it fails.
 func (r *Run) Consistently() Command {
 	return Command{
-		Name:  "consistently",
-		Args:  "--for DURATION [!] COMMAND [ARGUMENT]...",
-		Least: 1, Most: AnyNumber,
+		Name:      "consistently",
+		Args:      "--for DURATION [!] COMMAND [ARGUMENT]...",
 		Summary:   "run a command again and again for a while, and fail as soon as it does",
 		Details:   `It pauses between tries as "eventually" does.`,
 		Example:   "consistently --for 5s expect /apis/example.com/v1/widgets 503",

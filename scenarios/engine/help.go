@@ -10,7 +10,6 @@ func (r *Run) Help() Command {
 	return Command{
 		Name:       "help",
 		Args:       "[COMMAND]",
-		Most:       1,
 		Summary:    "print what the commands do, or what one of them does",
 		Details:    `It is meant for a prompt (see break).`,
 		Example:    "help watch",

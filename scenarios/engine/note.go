@@ -8,9 +8,8 @@ import (
 // Note is the command that puts a line into the story.
 func (r *Run) Note() Command {
 	return Command{
-		Name:  "note",
-		Args:  "TEXT...",
-		Least: 1, Most: AnyNumber,
+		Name:       "note",
+		Args:       "TEXT...",
 		Summary:    "put a line into the timeline",
 		Details:    `The comments and commands of the script are in the timeline anyway.`,
 		Example:    "note the leader is gone",

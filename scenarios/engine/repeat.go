@@ -11,9 +11,8 @@ import (
 // Repeat is the command that runs another a number of times.
 func (r *Run) Repeat() Command {
 	return Command{
-		Name:  "repeat",
-		Args:  "--times COUNT COMMAND [ARGUMENT]...",
-		Least: 1, Most: AnyNumber,
+		Name:      "repeat",
+		Args:      "--times COUNT COMMAND [ARGUMENT]...",
 		Summary:   "run a command a number of times, and fail as soon as it does",
 		Details:   `There is no pause in between. It prints what the command printed the last time.`,
 		Example:   "repeat --times 100 apply named.yaml",

@@ -18,7 +18,6 @@ func (c *Checks) Check() engine.Command {
 	return engine.Command{
 		Name:      "check",
 		Args:      "[CHECK...]",
-		Most:      engine.AnyNumber,
 		Asserts:   true,
 		FullTrace: true,
 		Summary:   "check everything that clients were told so far against what Kubernetes promises",

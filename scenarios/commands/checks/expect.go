@@ -16,9 +16,8 @@ import (
 
 func (c *Checks) Expect() engine.Command {
 	return engine.Command{
-		Name:  "expect",
-		Args:  "[-H HEADER]... PATH CODE [REGEXP]",
-		Least: 2, Most: 3,
+		Name:    "expect",
+		Args:    "[-H HEADER]... PATH CODE [REGEXP]",
 		Asserts: true,
 		Summary: "GET a path and fail unless the answer has that status code",
 		Details: `If a REGEXP is given, the body must match it too. The body is put into stdout. -H works as

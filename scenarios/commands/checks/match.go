@@ -22,9 +22,8 @@ their paths.`
 
 func (c *Checks) Assert() engine.Command {
 	return engine.Command{
-		Name:  "assert",
-		Args:  "FILE...",
-		Least: 1, Most: engine.AnyNumber,
+		Name:    "assert",
+		Args:    "FILE...",
 		Asserts: true,
 		Summary: "fail unless the objects in files exist, with at least the fields given there",
 		Details: matchDetails,
@@ -55,9 +54,8 @@ func (c *Checks) Assert() engine.Command {
 
 func (c *Checks) Match() engine.Command {
 	return engine.Command{
-		Name:  "match",
-		Args:  "FILE WANT",
-		Least: 2, Most: 2,
+		Name:    "match",
+		Args:    "FILE WANT",
 		Asserts: true,
 		Summary: "fail unless YAML or JSON has at least the fields in another file",
 		Details: `Both are files; if FILE is stdout, it is what the last command printed.

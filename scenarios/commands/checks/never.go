@@ -14,9 +14,8 @@ import (
 
 func (c *Checks) Never() engine.Command {
 	return engine.Command{
-		Name:  "never",
-		Args:  "CODE PATH",
-		Least: 2, Most: 2,
+		Name:    "never",
+		Args:    "CODE PATH",
 		Asserts: true,
 		Summary: "fail if a request for a path was ever answered with that status code",
 		Details: `It looks back at every request so far, whoever made it, on all servers of the

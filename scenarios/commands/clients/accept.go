@@ -32,9 +32,8 @@ var mediaTypes = map[string]string{
 
 func (c *Clients) Accept() engine.Command {
 	return engine.Command{
-		Name:  "accept",
-		Args:  "json | protobuf | cbor",
-		Least: 1, Most: 1,
+		Name:    "accept",
+		Args:    "json | protobuf | cbor",
 		Summary: "choose the media type of the answers to the requests that follow",
 		Details: `The client accepts nothing else, for lists and watches too: custom resources have no
 protobuf, and CBOR has to be enabled in the server. Requests are sent as JSON, or as YAML

@@ -21,9 +21,8 @@ import (
 
 func (c *Clients) Apply() engine.Command {
 	return engine.Command{
-		Name:  "apply",
-		Args:  "[--expand] [--manager NAME] [--no-force] FILE...",
-		Least: 1, Most: engine.AnyNumber,
+		Name:    "apply",
+		Args:    "[--expand] [--manager NAME] [--no-force] FILE...",
 		Asserts: true,
 		Summary: "create or change the objects in files, by server-side apply",
 		Details: `FILE holds YAML or JSON documents; with --expand, $VARIABLE and ${VARIABLE} in it are

@@ -13,9 +13,8 @@ import (
 
 func (c *Clients) As() engine.Command {
 	return engine.Command{
-		Name:  "as",
-		Args:  "admin | anonymous | user NAME [GROUP...] | certificate DURATION NAME [GROUP...] | token TOKEN",
-		Least: 1, Most: engine.AnyNumber,
+		Name:    "as",
+		Args:    "admin | anonymous | user NAME [GROUP...] | certificate DURATION NAME [GROUP...] | token TOKEN",
 		Summary: "choose the user for the requests that follow",
 		Details: `A user may do what RBAC allows; the admin may do everything; anonymous sends no
 credentials. A certificate is a new client certificate that is valid from now on, for

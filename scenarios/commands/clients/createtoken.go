@@ -22,9 +22,8 @@ func (c *Clients) CreateToken() engine.Command {
 		Name:     "create-token",
 		Formerly: "token",
 		Args:     "[--duration DURATION] [NAMESPACE/]SERVICEACCOUNT",
-		Least:    1, Most: 1,
-		Asserts: true,
-		Summary: "request a token for a service account and put it into $TOKEN",
+		Asserts:  true,
+		Summary:  "request a token for a service account and put it into $TOKEN",
 		Details: `It prints when the token expires. The server grants at least ten minutes; if
 no duration is requested, it grants an hour.`,
 		Example: "create-token --duration 10m robot\nas token $TOKEN",

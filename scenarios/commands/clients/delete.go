@@ -12,9 +12,8 @@ import (
 
 func (c *Clients) Delete() engine.Command {
 	return engine.Command{
-		Name:  "delete",
-		Args:  "[-n NAMESPACE] RESOURCE NAME...",
-		Least: 2, Most: engine.AnyNumber,
+		Name:    "delete",
+		Args:    "[-n NAMESPACE] RESOURCE NAME...",
 		Asserts: true,
 		Names:   c.ResourceAt(1),
 		Summary: "delete objects by name",

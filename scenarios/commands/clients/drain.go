@@ -12,8 +12,7 @@ func (c *Clients) Drain() engine.Command {
 		Name:     "drain",
 		Formerly: "events",
 		Args:     "NAME",
-		Least:    1, Most: 1,
-		Summary: "take and print all events that a watch, an informer or a candidate has had so far",
+		Summary:  "take and print all events that a watch, an informer or a candidate has had so far",
 		Details: `It prints a line for each, such as "ADDED default/a", and does not wait. After
 "settle" nothing more is on its way.`,
 		Example: "settle\ndrain settings\nstdout '^ADDED default/a$'",

@@ -17,9 +17,8 @@ import (
 
 func (c *Clients) Exec() engine.Command {
 	return engine.Command{
-		Name:  "exec",
-		Args:  "[-n NAMESPACE] [-c CONTAINER] POD COMMAND...",
-		Least: 2, Most: engine.AnyNumber,
+		Name:    "exec",
+		Args:    "[-n NAMESPACE] [-c CONTAINER] POD COMMAND...",
 		Asserts: true,
 		Summary: "run a command in a pod, over SPDY, and print what it writes to stdout and stderr",
 		Details: `It fails if the command exits with a code other than 0.`,

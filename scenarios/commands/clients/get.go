@@ -14,9 +14,8 @@ const uidVariable = "UID"
 
 func (c *Clients) Get() engine.Command {
 	return engine.Command{
-		Name:  "get",
-		Args:  "[-n NAMESPACE] [--resource-version RV] RESOURCE NAME",
-		Least: 2, Most: 2,
+		Name:    "get",
+		Args:    "[-n NAMESPACE] [--resource-version RV] RESOURCE NAME",
 		Asserts: true,
 		Names:   c.ResourceAt(1),
 		Summary: "print an object as YAML",

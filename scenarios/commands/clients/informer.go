@@ -15,9 +15,8 @@ import (
 
 func (c *Clients) Informer() engine.Command {
 	return engine.Command{
-		Name:  "informer",
-		Args:  "[-n NAMESPACE | -A] [-l SELECTOR] NAME RESOURCE",
-		Least: 2, Most: 2,
+		Name:    "informer",
+		Args:    "[-n NAMESPACE | -A] [-l SELECTOR] NAME RESOURCE",
 		Names:   c.ResourceAt(2),
 		Summary: "run an informer in the background, as a controller does",
 		Details: `It is client-go's: it lists, watches, and recovers when the watch breaks. "next" and

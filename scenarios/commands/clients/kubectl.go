@@ -15,9 +15,8 @@ import (
 
 func (c *Clients) Kubectl() engine.Command {
 	return engine.Command{
-		Name:  story.KubectlAgent,
-		Args:  "[ARGUMENT]...",
-		Least: 0, Most: engine.AnyNumber,
+		Name:    story.KubectlAgent,
+		Args:    "[ARGUMENT]...",
 		Asserts: true,
 		Summary: "run kubectl, of the same release as the API server, in this process",
 		Details: `It uses the current user and path, and reads no configuration other than its flags. Files

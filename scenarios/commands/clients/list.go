@@ -18,9 +18,8 @@ const (
 
 func (c *Clients) List() engine.Command {
 	return engine.Command{
-		Name:  "list",
-		Args:  "[-n NAMESPACE | -A] [-l SELECTOR] [--resource-version RV [--match Exact|NotOlderThan]] [--limit N] [--continue TOKEN] RESOURCE",
-		Least: 1, Most: 1,
+		Name:    "list",
+		Args:    "[-n NAMESPACE | -A] [-l SELECTOR] [--resource-version RV [--match Exact|NotOlderThan]] [--limit N] [--continue TOKEN] RESOURCE",
 		Asserts: true,
 		Names:   c.ResourceAt(1),
 		Summary: "print the names of the objects of a resource",

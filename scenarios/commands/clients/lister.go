@@ -15,9 +15,8 @@ func (c *Clients) Lister() engine.Command {
 		Name:     "lister",
 		Formerly: "cached",
 		Args:     "INFORMER [OBJECT]",
-		Least:    1, Most: 2,
-		Asserts: true,
-		Summary: "look into the cache of an informer, as a controller's lister does",
+		Asserts:  true,
+		Summary:  "look into the cache of an informer, as a controller's lister does",
 		Details: `It prints the keys of all objects, sorted, or the OBJECT as YAML, which is NAME or
 NAMESPACE/NAME. It fails if the informer has not synced yet, or has no such object.`,
 		Example: "lister widgets default/blue\nstdout 'color: blue'",

@@ -13,9 +13,8 @@ import (
 
 func (c *Clients) Logs() engine.Command {
 	return engine.Command{
-		Name:  "logs",
-		Args:  "[-n NAMESPACE] [-c CONTAINER] NAME POD",
-		Least: 2, Most: 2,
+		Name:    "logs",
+		Args:    "[-n NAMESPACE] [-c CONTAINER] NAME POD",
 		Asserts: true,
 		Summary: "follow the log of a pod in the background, under a given name",
 		Details: `"next" and "drain" take its lines, and END when there are no more, for whatever

@@ -23,9 +23,8 @@ func (c *Clients) Next() engine.Command {
 		Name:     "next",
 		Formerly: "event",
 		Args:     "NAME TYPE [OBJECT|REASON|LINE]",
-		Least:    2, Most: 3,
-		Asserts: true,
-		Summary: "take the next event of a watch, an informer, a candidate or a controller, and fail unless it is the given one",
+		Asserts:  true,
+		Summary:  "take the next event of a watch, an informer, a candidate or a controller, and fail unless it is the given one",
 		Details: `It waits for the event, and prints its object as YAML. The types are ADDED, MODIFIED and
 DELETED; for a watch also BOOKMARK, ERROR, with a reason such as Expired, and END; for a
 candidate LEADING, LOST and END; for a controller RECONCILED and FAILED; for a log LINE

@@ -22,11 +22,10 @@ func (c *Clients) PortForward() engine.Command {
 		Name:     "port-forward",
 		Formerly: "forward",
 		Args:     "[-n NAMESPACE] POD PORT",
-		Least:    2, Most: 2,
-		Asserts: true,
-		Summary: "connect to a port of a pod, over SPDY, and print what it sends",
-		Details: `It fails if nothing is listening on the port, or if the connection breaks.`,
-		Example: "port-forward web-0 80\nstdout 'it snows'",
+		Asserts:  true,
+		Summary:  "connect to a port of a pod, over SPDY, and print what it sends",
+		Details:  `It fails if nothing is listening on the port, or if the connection breaks.`,
+		Example:  "port-forward web-0 80\nstdout 'it snows'",
 		Prepare: func(flags *pflag.FlagSet) engine.Action {
 			namespace := NamespaceFlag(flags)
 			return func(ctx context.Context, args []string) error {

@@ -25,9 +25,8 @@ import (
 
 func (c *Clients) Request() engine.Command {
 	return engine.Command{
-		Name:  "request",
-		Args:  "[-H HEADER]... [-i] [--expand] [--background NAME] METHOD PATH [FILE]",
-		Least: 2, Most: 3,
+		Name:    "request",
+		Args:    "[-H HEADER]... [-i] [--expand] [--background NAME] METHOD PATH [FILE]",
 		Summary: "send an HTTP request and print the answer",
 		Details: `It prints the status code on its own line and then the body; with -i (--include), the
 headers between them. FILE is the body to send, as JSON if its name ends in .json and

@@ -15,9 +15,8 @@ const anyPath = "client-0"
 
 func (c *Clients) Via() engine.Command {
 	return engine.Command{
-		Name:  "via",
-		Args:  "CLIENT | SERVER",
-		Least: 1, Most: 1,
+		Name:    "via",
+		Args:    "CLIENT | SERVER",
 		Summary: "choose the path of the requests that follow",
 		Details: `client-0 is the path after a start: as if behind a load balancer, it leads to the first
 server that accepts requests, until that server is gone. client-1, client-2, and so on are

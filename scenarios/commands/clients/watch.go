@@ -14,9 +14,8 @@ import (
 
 func (c *Clients) Watch() engine.Command {
 	return engine.Command{
-		Name:  "watch",
-		Args:  "[-n NAMESPACE | -A] [-l SELECTOR] [--field-selector SELECTOR] [--resource-version RV] [--bookmarks] [--initial-events] NAME RESOURCE",
-		Least: 2, Most: 2,
+		Name:    "watch",
+		Args:    "[-n NAMESPACE | -A] [-l SELECTOR] [--field-selector SELECTOR] [--resource-version RV] [--bookmarks] [--initial-events] NAME RESOURCE",
 		Asserts: true,
 		Names:   c.ResourceAt(2),
 		Summary: "watch a resource in the background, under a given name",
@@ -54,9 +53,8 @@ its server; it is not restarted.`,
 
 func (c *Clients) Unwatch() engine.Command {
 	return engine.Command{
-		Name:  "unwatch",
-		Args:  "NAME",
-		Least: 1, Most: 1,
+		Name:       "unwatch",
+		Args:       "NAME",
 		Summary:    "end a watch, an informer, a controller or a candidate",
 		Details:    `Events that were not taken are forgotten, and the name is free again.`,
 		Example:    "unwatch settings",

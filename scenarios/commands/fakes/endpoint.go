@@ -16,9 +16,8 @@ import (
 
 func (f *Fakes) Cut() engine.Command {
 	return engine.Command{
-		Name:  "cut",
-		Args:  "HOST",
-		Least: 1, Most: 1,
+		Name:    "cut",
+		Args:    "HOST",
 		Summary: "cut the API servers off from a fake",
 		Details: `Their connections to it break, including tunnels through a proxy, and new ones are
 refused until "heal HOST".`,
@@ -30,9 +29,8 @@ refused until "heal HOST".`,
 
 func (f *Fakes) Heal() engine.Command {
 	return engine.Command{
-		Name:  "heal",
-		Args:  "HOST",
-		Least: 1, Most: 1,
+		Name:       "heal",
+		Args:       "HOST",
 		Summary:    "let the API servers reach a fake again",
 		Details:    `It undoes "cut HOST".`,
 		Example:    "heal tunnel.example.com",

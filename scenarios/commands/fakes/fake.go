@@ -15,9 +15,8 @@ import (
 
 func (f *Fakes) Fake() engine.Command {
 	return engine.Command{
-		Name:  "fake",
-		Args:  "KIND HOST [ANSWERS]",
-		Least: 2, Most: 3,
+		Name:    "fake",
+		Args:    "KIND HOST [ANSWERS]",
 		Summary: "run something that API servers call, at its own host",
 		Details: fakeDetails(),
 		Example: "fake admission labels.example.com answers.yaml\napply --expand webhook.yaml",
@@ -43,9 +42,8 @@ func (f *Fakes) Fake() engine.Command {
 
 func (f *Fakes) Answer() engine.Command {
 	return engine.Command{
-		Name:  "answer",
-		Args:  "HOST ANSWERS",
-		Least: 2, Most: 2,
+		Name:    "answer",
+		Args:    "HOST ANSWERS",
 		Summary: "tell a fake how to answer from now on",
 		Details: `The first answer in the file whose "when" matches is used, and all answers in the file
 take precedence over those that the fake was given earlier.`,
@@ -60,9 +58,8 @@ take precedence over those that the fake was given earlier.`,
 
 func (f *Fakes) Open() engine.Command {
 	return engine.Command{
-		Name:  "open",
-		Args:  "HOST",
-		Least: 1, Most: 1,
+		Name:       "open",
+		Args:       "HOST",
 		Summary:    "let the requests that a fake holds go on",
 		Details:    `It opens the gates of all answers with "hold: true", for later requests too.`,
 		Example:    "open labels.example.com",
@@ -86,9 +83,8 @@ func (f *Fakes) Open() engine.Command {
 
 func (f *Fakes) Calls() engine.Command {
 	return engine.Command{
-		Name:  "calls",
-		Args:  "HOST",
-		Least: 1, Most: 1,
+		Name:    "calls",
+		Args:    "HOST",
 		Summary: "print what a fake has been asked so far",
 		Details: `It prints a line for each call, in the order in which they arrived.`,
 		Example: "calls labels.example.com\nstdout '^CREATE configmaps default/a: allowed$'",

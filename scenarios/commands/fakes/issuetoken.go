@@ -29,7 +29,6 @@ func (f *Fakes) IssueToken() engine.Command {
 		Formerly: "issue",
 		Args: "[--lifetime DURATION] [--audience AUDIENCE] [--key current|previous|unknown|forged|none] HOST " +
 			"USER [GROUP...]",
-		Least: 2, Most: engine.AnyNumber,
 		Summary: "have a fake OIDC issuer issue a token for a user and put it into $TOKEN",
 		Details: `It prints when the token expires: after an hour, unless --lifetime says otherwise; one
 with a negative lifetime has already expired. The audience is kubernetes, which the API

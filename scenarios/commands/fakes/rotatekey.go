@@ -14,8 +14,7 @@ func (f *Fakes) RotateKey() engine.Command {
 		Name:     "rotate-key",
 		Formerly: "rotate",
 		Args:     "[--drop] HOST",
-		Least:    1, Most: 1,
-		Summary: "make a fake OIDC issuer or KMS plugin use a new key from now on",
+		Summary:  "make a fake OIDC issuer or KMS plugin use a new key from now on",
 		Details: `The keys are called key-1, key-2, and so on. The old ones stay known; with --drop, only
 the new one is.`,
 		Example:    "rotate-key issuer.example.com\nrotate-key --drop kms.example.com",

@@ -19,9 +19,8 @@ func (p *Programs) Candidate() engine.Command {
 		Name:     "candidate",
 		Formerly: "elect",
 		Args:     "[--lease-duration 15s] [--renew-deadline 10s] [--retry-period 2s] NAME [NAMESPACE/]LEASE",
-		Least:    2, Most: 2,
-		Needs:   p.servers.Running,
-		Summary: "run a candidate for leader election in the background",
+		Needs:    p.servers.Running,
+		Summary:  "run a candidate for leader election in the background",
 		Details: `It uses client-go's leader election, with the defaults of Kubernetes' own controllers,
 and NAME as the identity. "next" takes LEADING when it becomes the leader, and LOST
 when it can no longer be sure that it is. It ends when it has lost, or with "unwatch", and

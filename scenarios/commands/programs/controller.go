@@ -21,9 +21,8 @@ const controllerAgent = "script-controller"
 
 func (p *Programs) Controller() engine.Command {
 	return engine.Command{
-		Name:  "controller",
-		Args:  "[-n NAMESPACE | -A] NAME RESOURCE RULES",
-		Least: 3, Most: 3,
+		Name:    "controller",
+		Args:    "[-n NAMESPACE | -A] NAME RESOURCE RULES",
 		Names:   p.clients.ResourceAt(2),
 		Summary: "run a small controller in the background, which follows a table of rules",
 		Details: `It has an informer and a work queue, as controllers do: it reads from its cache, which may

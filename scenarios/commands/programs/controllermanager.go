@@ -17,7 +17,6 @@ func (p *Programs) ControllerManager() engine.Command {
 	return engine.Command{
 		Name:    controllerManagerName,
 		Args:    "[--stop | --crash] [CONTROLLER]...",
-		Most:    engine.AnyNumber,
 		Summary: "run upstream's controllers alongside the API servers",
 		Details: `Each CONTROLLER is a name as in kube-controller-manager's --controllers flag; without any,
 those run that need only an API server and nodes. It returns when they have seen the

@@ -24,7 +24,6 @@ func (p *Programs) Nodes() engine.Command {
 	return engine.Command{
 		Name:    "nodes",
 		Args:    "[--count N] [--stop] [PODS]",
-		Most:    1,
 		Summary: "run simulated nodes, whose Pods behave as a table says",
 		Details: `They are called node-0, node-1, and so on, and renew their leases. Pods are bound to them
 by kube-scheduler, or by a nodeName in the Pod. No containers run.

@@ -19,9 +19,8 @@ const advanceStep = 5 * time.Minute
 
 func (s *Servers) Advance() engine.Command {
 	return engine.Command{
-		Name:  "advance",
-		Args:  "DURATION",
-		Least: 1, Most: 1,
+		Name:    "advance",
+		Args:    "DURATION",
 		Summary: "let time pass",
 		Details: `DURATION is written like 90s, 10m or 1h30m. In virtual time it passes at once,
 and everything due in that time happens: leases and tokens expire,

@@ -12,9 +12,8 @@ import (
 
 func (s *Servers) Clock() engine.Command {
 	return engine.Command{
-		Name:  script.ClockCommand,
-		Args:  "TIME",
-		Least: 1, Most: 1,
+		Name:    script.ClockCommand,
+		Args:    "TIME",
 		Summary: "begin at this time, in place of 2000-01-01T00:00:00Z",
 		Details: `It is the first command of a script, or the second after "seed". A script that brings
 certificates, tokens or times of today begins at a time at which they are valid. In real

@@ -14,9 +14,8 @@ import (
 
 func (s *Servers) Faults() engine.Command {
 	return engine.Command{
-		Name:  "faults",
-		Args:  "FILE",
-		Least: 1, Most: 1,
+		Name:    "faults",
+		Args:    "FILE",
 		Summary: "apply the rules in a file to every server of the script",
 		Details: `FILE has one rule per line, like the file for "snowglobe run --faults", and # begins a
 comment. Unlike rules added by commands, these are in force on every server, including

@@ -13,7 +13,6 @@ func (s *Servers) Order() engine.Command {
 	return engine.Command{
 		Name:    "order",
 		Args:    "[FILE]",
-		Most:    1,
 		Summary: "give operations their turns in a given order from now on (in virtual time)",
 		Details: `FILE lists the operations that get a turn, one per line, each written as a rule's match,
 as in "store/put resource=configmaps name=default/a"; " #2" after it means the second

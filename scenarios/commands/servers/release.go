@@ -17,9 +17,8 @@ import (
 
 func (s *Servers) Release() engine.Command {
 	return engine.Command{
-		Name:  "release",
-		Args:  "POINT [KEY=VALUE]... | hooks [FILE]",
-		Least: 1, Most: engine.AnyNumber,
+		Name:    "release",
+		Args:    "POINT [KEY=VALUE]... | hooks [FILE]",
 		Summary: "let operations that are held or frozen go on",
 		Details: `It removes the hold and freeze rules for that point, and those that say more about it than
 this command, such as server=. If there are none, it lets operations go on that wait there

@@ -14,8 +14,7 @@ func (s *Servers) RemoveRule() engine.Command {
 		Name:     "remove-rule",
 		Formerly: "lift",
 		Args:     "ACTION [POINT [KEY=VALUE]...]",
-		Least:    1, Most: engine.AnyNumber,
-		Summary: "remove rules of the script",
+		Summary:  "remove rules of the script",
 		Details: `It removes all rules that begin with these words. Operations that wait because of them
 go on, and paths that they cut are restored. A rule that has not fired fails the script,
 unless it is optional.`,

@@ -14,7 +14,6 @@ func (s *Servers) Restart() engine.Command {
 	return engine.Command{
 		Name:    "restart",
 		Args:    "[SERVER] | " + startArgs,
-		Most:    engine.AnyNumber,
 		Summary: "stop the API servers and start others on the same store, or start one again",
 		Details: `Without SERVER, the arguments are those of start, and nothing is carried over from the
 previous servers, not even rules: add a rule that must be in force from the first moment

@@ -27,9 +27,8 @@ func (s *Servers) rule(kind fault.ActionKind, summary, details, example string, 
 	text := func(args []string) string { return string(kind) + " " + ruleText(args) }
 	check := func(_ *pflag.FlagSet, args []string) error { return checkRule(text(args)) }
 	command := engine.Command{
-		Name:  string(kind),
-		Args:  ruleArgs,
-		Least: 1, Most: engine.AnyNumber,
+		Name:       string(kind),
+		Args:       ruleArgs,
 		Summary:    summary,
 		Details:    strings.TrimPrefix(details+"\n\n"+ruleDetails, "\n\n"),
 		Example:    example,
@@ -42,7 +41,7 @@ func (s *Servers) rule(kind fault.ActionKind, summary, details, example string, 
 	}
 	isRule := func(args []string) bool { return len(args) > 0 && strings.Contains(args[0], "/") }
 	add := command.Run
-	command.Least, command.NoNegation = 0, false
+	command.NoNegation = false
 	command.Static = func(flags *pflag.FlagSet, args []string) error {
 		if isRule(args) {
 			return check(flags, args)

@@ -14,9 +14,8 @@ import (
 
 func (s *Servers) Seed() engine.Command {
 	return engine.Command{
-		Name:  script.SeedCommand,
-		Args:  "NUMBER",
-		Least: 1, Most: 1,
+		Name:    script.SeedCommand,
+		Args:    "NUMBER",
 		Summary: "run the script with this seed, unless the command line gives another",
 		Details: `It must be the first command of a script. "snowglobe run" then runs the script in sim
 mode, as with --seed, where the seed decides everything: the script of a failure that
@@ -34,9 +33,8 @@ was found under a seed keeps that seed. A script with a seed runs in its own pro
 
 func (s *Servers) Reseed() engine.Command {
 	return engine.Command{
-		Name:  script.ReseedCommand,
-		Args:  "NUMBER",
-		Least: 1, Most: 1,
+		Name:    script.ReseedCommand,
+		Args:    "NUMBER",
 		Summary: "let another seed decide what happens from here on",
 		Details: `The script has a seed, with which its servers have started. "snowglobe explore" writes the
 command where it begins to vary a script, so that runs differ in what comes after it alone.`,

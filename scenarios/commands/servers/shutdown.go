@@ -14,7 +14,6 @@ func (s *Servers) Shutdown() engine.Command {
 	return engine.Command{
 		Name:    "shutdown",
 		Args:    "[--begin] [SERVER]",
-		Most:    1,
 		Summary: "stop the API servers, or one of them, gracefully; the store keeps its content",
 		Details: `It fails if a server has crashed, unless "await crash" has confirmed the crash, or if
 any part of a server does not stop. A single server can be started again with "restart

@@ -21,7 +21,6 @@ func (s *Servers) Start() engine.Command {
 	return engine.Command{
 		Name:    "start",
 		Args:    startArgs,
-		Most:    engine.AnyNumber,
 		Summary: "start API servers on the script's store",
 		Details: `The first start creates the store, which keeps its content until the script
 ends, whatever happens to the servers on it. It is memory (the default), embedded (one

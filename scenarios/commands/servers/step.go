@@ -11,9 +11,8 @@ import (
 
 func (s *Servers) Step() engine.Command {
 	return engine.Command{
-		Name:  "step",
-		Args:  "POINT [KEY=VALUE]...",
-		Least: 1, Most: engine.AnyNumber,
+		Name:    "step",
+		Args:    "POINT [KEY=VALUE]...",
 		Summary: "let one held operation go on, and keep holding the others",
 		Details: `It prints the operation, which is the one that has waited longest at that point. The rules
 stay: operations that arrive later wait too. It does not wait for the operation to finish.`,

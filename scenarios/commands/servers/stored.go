@@ -13,9 +13,8 @@ import (
 
 func (s *Servers) Stored() engine.Command {
 	return engine.Command{
-		Name:  "stored",
-		Args:  "KEY",
-		Least: 1, Most: 1,
+		Name:    "stored",
+		Args:    "KEY",
 		Asserts: true,
 		Summary: "print what is in the store, under which keys and in which encoding",
 		Details: `It prints a line for each key that begins with KEY: the key, the encoding, and the version

@@ -49,7 +49,7 @@ type Command struct {
 	// Alone reports whether no other script can run beside one with it; nil if any can.
 	Alone func(flags *pflag.FlagSet, args []string) bool
 	// Static checks flags and arguments as far as that needs no server, before the script
-	// runs, and again when all variables are known; nil for nothing.
+	// runs, and again when all variables are known, so that what runs need not; nil for nothing.
 	Static func(flags *pflag.FlagSet, args []string) error
 	// Names checks what arguments name, even if others have variables; nil for nothing.
 	Names func(args []string) error

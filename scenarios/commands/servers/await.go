@@ -100,10 +100,7 @@ func awaitSignal(ctx context.Context, server *envtest.ControlPlane, name string)
 
 // awaitHeld waits until an operation that matches is held by a rule.
 func (s *Servers) awaitHeld(ctx context.Context, text string) error {
-	match, err := readMatch(text)
-	if err != nil {
-		return err
-	}
+	match, _ := readMatch(text)
 	held := func() bool {
 		return slices.ContainsFunc(s.plane.Faults().Held(), func(h fault.Held) bool { return h.Rule.Kind != "" && match.Covers(&h.Operation) })
 	}
@@ -111,7 +108,7 @@ func (s *Servers) awaitHeld(ctx context.Context, text string) error {
 		return nil
 	}
 	// An operation is in Held before its event is recorded.
-	err = awaitEvent(ctx, s.plane, func(r trace.Record) bool {
+	err := awaitEvent(ctx, s.plane, func(r trace.Record) bool {
 		event, ok := r.Event.(trace.Fault)
 		return ok && event.Phase == trace.Held && held()
 	})
@@ -123,10 +120,7 @@ func (s *Servers) awaitHeld(ctx context.Context, text string) error {
 
 // awaitFired waits until a rule of the script fires.
 func (s *Servers) awaitFired(ctx context.Context, text string) error {
-	wanted, err := fault.Parse(text, nil)
-	if err != nil {
-		return fmt.Errorf("%w: %q: %w", engine.ErrUsage, text, err)
-	}
+	wanted, _ := fault.Parse(text, nil)
 	for _, rule := range s.rules {
 		wanted.Optional = rule.Optional
 		if rule.Rule != wanted {
@@ -143,10 +137,7 @@ func (s *Servers) awaitFired(ctx context.Context, text string) error {
 
 // awaitCrash waits until the API server crashes, and stops what is left of it.
 func (s *Servers) awaitCrash(ctx context.Context, reason string) error {
-	match, err := regexp.Compile(reason)
-	if err != nil {
-		return engine.Misuse(err)
-	}
+	match := regexp.MustCompile(reason)
 	select {
 	case <-s.plane.Crashed():
 	case <-ctx.Done():

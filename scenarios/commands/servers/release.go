@@ -61,10 +61,7 @@ once the readiness check of the previous one is ok.`,
 // release removes the script's hold and freeze rules that the text covers. Without such
 // rules it lets the operations go on that wait there.
 func (s *Servers) release(text string) error {
-	match, err := readMatch(text)
-	if err != nil {
-		return err
-	}
+	match, _ := readMatch(text)
 	released := false
 	s.rules = slices.DeleteFunc(s.rules, func(rule *scriptRule) bool {
 		if waits := rule.Kind == fault.Hold || rule.Kind == fault.Freeze; !waits || rule.Match != match && !match.Includes(&rule.Match) {

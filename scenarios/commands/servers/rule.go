@@ -148,10 +148,7 @@ func checkMatch(_ *pflag.FlagSet, args []string) error {
 
 // addRule adds a rule to the server that runs, or else to the next one.
 func (s *Servers) addRule(text string) error {
-	rule, err := fault.Parse(text, nil)
-	if err != nil {
-		return fmt.Errorf("%w: %q: %w", engine.ErrUsage, text, err)
-	}
+	rule, _ := fault.Parse(text, nil)
 	added := &scriptRule{Rule: rule, where: s.run.Here()}
 	if s.plane != nil {
 		entries, err := s.plane.Faults().Add(rule)

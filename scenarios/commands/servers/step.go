@@ -32,10 +32,7 @@ stay: operations that arrive later wait too. It does not wait for the operation 
 
 // step lets the first operation go that a gate holds and that matches.
 func (s *Servers) step(text string) (fault.Operation, error) {
-	match, err := readMatch(text)
-	if err != nil {
-		return fault.Operation{}, err
-	}
+	match, _ := readMatch(text)
 	for _, entry := range s.plane.Faults().Rules() {
 		gate := entry.Gate()
 		if gate == nil {

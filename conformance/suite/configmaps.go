@@ -2,7 +2,6 @@ package suite
 
 import (
 	"context"
-	"net/http"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,7 +98,7 @@ func (c *ConfigMaps) Remove(ctx context.Context, name string) {
 func (c *ConfigMaps) Refuses(ctx context.Context, queries ...string) {
 	for _, query := range queries {
 		got := c.T.Get(ctx, c.Path()+"?"+query)
-		c.T.ExpectStatus(got, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+		c.T.ExpectStatus(got, Invalid)
 	}
 }
 

@@ -14,12 +14,40 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BeStatus matches an API server's error with a code and a reason.
-func BeStatus(code int32, reason metav1.StatusReason) gomegatypes.GomegaMatcher {
+// Refusal is the code and the reason with which an API server refuses a request.
+type Refusal struct {
+	Code   int
+	Reason metav1.StatusReason
+}
+
+// The refusals that cases expect.
+var (
+	BadRequest       = Refusal{http.StatusBadRequest, metav1.StatusReasonBadRequest}
+	Unauthorized     = Refusal{http.StatusUnauthorized, metav1.StatusReasonUnauthorized}
+	Forbidden        = Refusal{http.StatusForbidden, metav1.StatusReasonForbidden}
+	NotFound         = Refusal{http.StatusNotFound, metav1.StatusReasonNotFound}
+	MethodNotAllowed = Refusal{http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed}
+	NotAcceptable    = Refusal{http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable}
+	AlreadyExists    = Refusal{http.StatusConflict, metav1.StatusReasonAlreadyExists}
+	Conflict         = Refusal{http.StatusConflict, metav1.StatusReasonConflict}
+	Expired          = Refusal{http.StatusGone, metav1.StatusReasonExpired}
+	TooLarge         = Refusal{http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge}
+	UnsupportedMedia = Refusal{http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType}
+	Invalid          = Refusal{http.StatusUnprocessableEntity, metav1.StatusReasonInvalid}
+	TooMany          = Refusal{http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests}
+	Unknown          = Refusal{http.StatusInternalServerError, metav1.StatusReasonUnknown}
+	InternalError    = Refusal{http.StatusInternalServerError, metav1.StatusReasonInternalError}
+	Unreadable       = Refusal{http.StatusInternalServerError, metav1.StatusReasonStoreReadError}
+	Unavailable      = Refusal{http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable}
+	Timeout          = Refusal{http.StatusGatewayTimeout, metav1.StatusReasonTimeout}
+)
+
+// BeStatus matches an API server's error that is a refusal.
+func BeStatus(want Refusal) gomegatypes.GomegaMatcher {
 	return gcustom.MakeMatcher(func(actual any) (bool, error) {
 		status := StatusOf(actual)
-		return status.Code == code && status.Reason == reason, nil
-	}).WithPrecompiledTemplate(statusMessage, fmt.Sprint(code, " ", reason))
+		return int(status.Code) == want.Code && status.Reason == want.Reason, nil
+	}).WithPrecompiledTemplate(statusMessage, fmt.Sprint(want.Code, " ", want.Reason))
 }
 
 var statusMessage = template.Must(template.New("").Funcs(template.FuncMap{"describe": describe}).Parse(
@@ -51,7 +79,7 @@ func BeSorted() gomegatypes.GomegaMatcher {
 
 // Causes returns the fields that a 422 answer names as causes.
 func (t *T) Causes(err error) []string {
-	t.Expect(err).To(BeStatus(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid))
+	t.Expect(err).To(BeStatus(Invalid))
 	var fields []string
 	if details := StatusOf(err).Details; details != nil {
 		for _, cause := range details.Causes {

@@ -168,15 +168,15 @@ func (t *T) UntilReloads(ctx context.Context, of, status string, wanted gomegaty
 		Should(wanted, why...)
 }
 
-// ExpectStatus asserts that the answer is a Status with a code and a reason.
-func (t *T) ExpectStatus(got Answer, code int, reason metav1.StatusReason) metav1.Status {
-	t.Expect(got.Code).To(gomega.Equal(code), "%s", got)
+// ExpectStatus asserts that the answer is a Status with the code and the reason of a refusal.
+func (t *T) ExpectStatus(got Answer, want Refusal) metav1.Status {
+	t.Expect(got.Code).To(gomega.Equal(want.Code), "%s", got)
 	var status metav1.Status
 	t.Must(json.Unmarshal(got.Body, &status), "decode: %s", got)
 	t.Expect(status.Kind).To(gomega.Equal("Status"), "%s", got)
 	t.Expect(status.APIVersion).To(gomega.Equal("v1"), "%s", got)
 	t.Expect(status.Status).To(gomega.Equal(metav1.StatusFailure), "%s", got)
-	t.Expect(status.Code).To(gomega.BeEquivalentTo(code), "%s", got)
-	t.Expect(status.Reason).To(gomega.Equal(reason), "%s", got)
+	t.Expect(status.Code).To(gomega.BeEquivalentTo(want.Code), "%s", got)
+	t.Expect(status.Reason).To(gomega.Equal(want.Reason), "%s", got)
 	return status
 }

@@ -197,6 +197,6 @@ func (h *hooks) post(ctx context.Context, name string) suite.Answer {
 func (h *hooks) absent(ctx context.Context, names ...string) {
 	for _, name := range names {
 		_, err := h.maps.Get(ctx, name, metav1.GetOptions{})
-		h.Expect(err).To(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "ConfigMap %s", name)
+		h.Expect(err).To(suite.BeStatus(suite.NotFound), "ConfigMap %s", name)
 	}
 }

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -43,7 +42,7 @@ var namespaceCases = []suite.Case{
 func systemNamespacesStay(ctx context.Context, t *suite.T) {
 	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic} {
 		err := t.Kube.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{DryRun: suite.DryRun.DryRun})
-		t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden), "delete %s", name)
+		t.Expect(err).To(suite.BeStatus(suite.Forbidden), "delete %s", name)
 		t.Expect(err).To(gomega.MatchError(gomega.HaveSuffix("this namespace may not be deleted")))
 	}
 }
@@ -55,7 +54,7 @@ func terminatingNamespaceTakesNothingNew(ctx context.Context, t *suite.T) {
 	maps.MustCreate(ctx, held)
 	t.Must(t.Kube.CoreV1().Namespaces().Delete(ctx, maps.Namespace, metav1.DeleteOptions{}), "delete the namespace")
 	_, err := maps.Create(ctx, maps.Object("new", "first"), metav1.CreateOptions{})
-	t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
+	t.Expect(err).To(suite.BeStatus(suite.Forbidden))
 	message := "unable to create new content in namespace " + maps.Namespace + " because it is being terminated"
 	t.Expect(err).To(gomega.MatchError(`configmaps "new" is forbidden: ` + message))
 	t.Expect(suite.StatusOf(err).Details.Causes).To(gomega.ContainElement(metav1.StatusCause{
@@ -66,7 +65,7 @@ func terminatingNamespaceTakesNothingNew(ctx context.Context, t *suite.T) {
 	t.Expect(changed.Data).To(gomega.HaveKeyWithValue("content", "second"))
 	t.Must(suite.ErrorOf(maps.Merge(ctx, "held", `{"metadata":{"finalizers":null}}`)), "let go of what is there")
 	t.Expect(maps.Delete(ctx, "held", metav1.DeleteOptions{})).
-		To(gomega.Or(gomega.Succeed(), suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound)))
+		To(gomega.Or(gomega.Succeed(), suite.BeStatus(suite.NotFound)))
 }
 
 func cpu(text string) corev1.ResourceList {
@@ -111,7 +110,7 @@ func quotaRefusesWhatExceedsIt(ctx context.Context, t *suite.T) {
 	quota.Status = corev1.ResourceQuotaStatus{Hard: hard,
 		Used: corev1.ResourceList{counted: resource.MustParse("0"), none: resource.MustParse("0")}}
 	if _, err := quotas.UpdateStatus(ctx, quota, metav1.UpdateOptions{}); err != nil {
-		t.Expect(err).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonConflict), "it runs")
+		t.Expect(err).To(suite.BeStatus(suite.Conflict), "it runs")
 	}
 	create := func(name string, opts metav1.CreateOptions) error {
 		return suite.ErrorOf(leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}, opts))
@@ -129,7 +128,7 @@ func quotaRefusesWhatExceedsIt(ctx context.Context, t *suite.T) {
 	}
 	for _, opts := range []metav1.CreateOptions{{}, suite.DryRun} {
 		err := create("c", opts)
-		t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
+		t.Expect(err).To(suite.BeStatus(suite.Forbidden))
 		t.Expect(err).To(gomega.MatchError(`leases.coordination.k8s.io "c" is forbidden: exceeded quota: few, ` +
 			`requested: ` + string(counted) + `=1, used: ` + string(counted) + `=2, limited: ` + string(counted) +
 			`=2`))

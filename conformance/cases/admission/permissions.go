@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -58,7 +57,7 @@ func ownerReferencesNeedPermission(ctx context.Context, t *suite.T) {
 	beside.Eventually(ctx, func() error { return refer(finalizer, true) }).
 		Should(gomega.Succeed(), "while the server learns of the roles")
 	forbidden := func(err error, why string) {
-		beside.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
+		beside.Expect(err).To(suite.BeStatus(suite.Forbidden))
 		beside.Expect(err).To(gomega.MatchError(gomega.ContainSubstring(why)))
 	}
 	forbidden(refer(writer, false), "cannot set an ownerRef on a resource you can't delete")
@@ -76,7 +75,7 @@ func externalIPsCanBeDenied(ctx context.Context, t *suite.T) {
 	t.Must(suite.ErrorOf(services.Create(ctx, service, suite.DryRun)), "create a Service")
 	service.Spec.ExternalIPs = []string{"192.0.2.1"}
 	_, err := services.Create(ctx, service, suite.DryRun)
-	t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
+	t.Expect(err).To(suite.BeStatus(suite.Forbidden))
 	t.Expect(err).To(gomega.MatchError(`services "a" is forbidden: Use of external IPs is denied by admission control`))
 }
 

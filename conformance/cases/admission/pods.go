@@ -93,7 +93,7 @@ func (p *pods) created(ctx context.Context, change ...func(*corev1.Pod)) *corev1
 // forbidden asserts that a pod is refused for a reason.
 func (p *pods) forbidden(ctx context.Context, why string, change ...func(*corev1.Pod)) {
 	_, err := p.create(ctx, change...)
-	p.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
+	p.Expect(err).To(suite.BeStatus(suite.Forbidden))
 	p.Expect(err).To(gomega.MatchError(gomega.And(gomega.HavePrefix(`pods "pod" is forbidden: `),
 		gomega.ContainSubstring(why))))
 }

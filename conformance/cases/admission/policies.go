@@ -144,9 +144,9 @@ func (p *policies) allowed(ctx context.Context, object *corev1.ConfigMap) suite.
 }
 
 // denied asserts that a policy denies a ConfigMap.
-func (p *policies) denied(ctx context.Context, short string, object *corev1.ConfigMap, code int,
-	reason metav1.StatusReason, message string) {
-	status := p.ExpectStatus(p.post(ctx, object), code, reason)
+func (p *policies) denied(ctx context.Context, short string, object *corev1.ConfigMap, as suite.Refusal,
+	message string) {
+	status := p.ExpectStatus(p.post(ctx, object), as)
 	said := fmt.Sprintf("ValidatingAdmissionPolicy '%s' with binding '%s' denied request: %s", p.name(short),
 		p.name(short), message)
 	p.Expect(status.Message).To(gomega.Equal(fmt.Sprintf("configmaps %q is forbidden: %s", object.Name, said)))
@@ -155,7 +155,7 @@ func (p *policies) denied(ctx context.Context, short string, object *corev1.Conf
 
 // invalid asserts that a policy denies a ConfigMap for the default reason.
 func (p *policies) invalid(ctx context.Context, short string, object *corev1.ConfigMap, message string) {
-	p.denied(ctx, short, object, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, message)
+	p.denied(ctx, short, object, suite.Invalid, message)
 }
 
 func policyValidates(ctx context.Context, t *suite.T) {
@@ -178,8 +178,7 @@ func policyValidates(ctx context.Context, t *suite.T) {
 	p.inForce(ctx, p.object("a", "6", ""), "denied request")
 	p.allowed(ctx, p.object("a", "5", ""))
 	p.invalid(ctx, "v", p.object("a", "6", ""), "twice is 12")
-	p.denied(ctx, "v", p.object("forbidden", "5", ""), http.StatusForbidden, metav1.StatusReasonForbidden,
-		"not that name")
+	p.denied(ctx, "v", p.object("forbidden", "5", ""), suite.Forbidden, "not that name")
 	p.invalid(ctx, "v", p.object("silent", "5", ""), "failed expression: object.metadata.name != 'silent'")
 	p.invalid(ctx, "v", p.object("blank", "5", ""), "the message")
 	p.invalid(ctx, "v", p.object("forbidden", "6", ""), "twice is 12") // the first decides

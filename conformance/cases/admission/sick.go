@@ -66,7 +66,7 @@ func webhookDenialHasItsCodeAndMessage(ctx context.Context, t *suite.T) {
 		"success": {Code: http.StatusBadRequest, Message: denied + ": well"},
 		"none":    {Code: http.StatusBadRequest, Message: denied + " without explanation"},
 	} {
-		got := h.ExpectStatus(h.post(ctx, name), int(want.Code), want.Reason)
+		got := h.ExpectStatus(h.post(ctx, name), suite.Refusal{Code: int(want.Code), Reason: want.Reason})
 		h.Expect(got.Message).To(gomega.Equal(want.Message))
 		h.absent(ctx, name)
 	}
@@ -84,7 +84,7 @@ func mutatingWebhookCanDeny(ctx context.Context, t *suite.T) {
 	})
 	h.mutate(ctx, "a")
 	_, err := h.make(ctx, "one")
-	h.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
+	h.Expect(err).To(suite.BeStatus(suite.Forbidden))
 	h.Expect(err).To(gomega.MatchError(fmt.Sprintf("admission webhook %q denied the request: no", fullName("a"))))
 	h.Expect(h.asked("one")).To(gomega.Equal([]string{"a"}))
 	h.absent(ctx, "one")
@@ -119,7 +119,7 @@ func unreachableWebhookFailsOrIsIgnored(ctx context.Context, t *suite.T) {
 
 // failing asserts that making an object fails because a webhook does.
 func (h *hooks) failing(ctx context.Context, name, hook, why string) {
-	status := h.ExpectStatus(h.post(ctx, name), http.StatusInternalServerError, metav1.StatusReasonInternalError)
+	status := h.ExpectStatus(h.post(ctx, name), suite.InternalError)
 	h.Expect(status.Message).To(gomega.HavePrefix("Internal error occurred: failed calling webhook %q: %s",
 		fullName(hook), why))
 	h.absent(ctx, name)
@@ -194,7 +194,7 @@ func ignoredFailureIsNoDenial(ctx context.Context, t *suite.T) {
 		return deny(&metav1.Status{Code: http.StatusForbidden, Message: "no"})(r)
 	})
 	h.validate(ctx, h.validating("no", ignoring), h.validating("yes"))
-	h.ExpectStatus(h.post(ctx, "denied"), http.StatusForbidden, "")
+	h.ExpectStatus(h.post(ctx, "denied"), suite.Refusal{Code: http.StatusForbidden})
 	h.absent(ctx, "denied")
 	h.maps.Make(ctx, "allowed")
 	h.Expect(h.asked("allowed")).To(gomega.ConsistOf("no", "yes"))
@@ -212,7 +212,7 @@ func webhookConfigurationsCallNoWebhook(ctx context.Context, t *suite.T) {
 		w.NamespaceSelector = nil
 		w.Rules = []registrationv1.RuleWithOperations{rule("*", "*", "*", registrationv1.OperationAll)}
 	}))
-	h.ExpectStatus(h.post(ctx, "one"), http.StatusBadRequest, "")
+	h.ExpectStatus(h.post(ctx, "one"), suite.Refusal{Code: http.StatusBadRequest})
 	webhooks := h.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	h.Must(webhooks.Delete(ctx, h.Name, metav1.DeleteOptions{}), "delete the configuration")
 	h.Eventually(ctx, func() error { return h.probe(ctx) }).Should(gomega.Succeed(), "the webhook is still called")

@@ -182,7 +182,7 @@ func matchConditionsChooseRequests(ctx context.Context, t *suite.T) {
 		h.Expect(h.asked(name)).To(gomega.ConsistOf(hooks), "webhooks for %s", name)
 	}
 	_, err := h.make(ctx, "worse")
-	h.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
+	h.Expect(err).To(suite.BeStatus(suite.Forbidden))
 	h.Expect(err).To(gomega.MatchError(gomega.ContainSubstring("no such key: missing")))
 	h.absent(ctx, "worse")
 }

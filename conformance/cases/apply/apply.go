@@ -124,7 +124,7 @@ func (o object) read(ctx context.Context) *unstructured.Unstructured {
 
 // conflicts asserts that an answer is a conflict about one field with one manager.
 func (o object) conflicts(got suite.Answer, manager, field string) {
-	status := o.ExpectStatus(got, http.StatusConflict, metav1.StatusReasonConflict)
+	status := o.ExpectStatus(got, suite.Conflict)
 	o.Expect(status.Details).NotTo(gomega.BeNil(), "%s", got)
 	o.Expect(status.Details.Causes).To(gomega.HaveLen(1), "%s", got)
 	cause := status.Details.Causes[0]

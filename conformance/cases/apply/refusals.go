@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"snowglobe.test/conformance/suite"
@@ -36,7 +35,7 @@ func applyNeedsAManager(ctx context.Context, t *suite.T) {
 	for _, query := range []string{"", "fieldManager=", "fieldManager=" + strings.Repeat("x", 129),
 		"fieldManager=a%07b"} {
 		got := o.send(ctx, body, query)
-		status := t.ExpectStatus(got, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+		status := t.ExpectStatus(got, suite.Invalid)
 		t.Expect(status.Details.Causes).To(gomega.ConsistOf(gomega.HaveField("Field", "fieldManager")), "%s", got)
 	}
 	t.Answered(ctx, o.collection+"/"+o.name, http.StatusNotFound)
@@ -49,7 +48,7 @@ func applyNeedsAManager(ctx context.Context, t *suite.T) {
 		Body:   []byte(`{"data":{"color":"blue"}}`),
 		Header: map[string]string{"Content-Type": string(types.MergePatchType)},
 	})
-	status := t.ExpectStatus(forced, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+	status := t.ExpectStatus(forced, suite.Invalid)
 	t.Expect(status.Details.Causes).To(gomega.ConsistOf(gomega.HaveField("Field", "force")), "%s", forced)
 }
 
@@ -58,7 +57,7 @@ func applyOfManagedFieldsIsRefused(ctx context.Context, t *suite.T) {
 	before := o.apply(ctx, "alice", data(`"color":"red"`))
 	refused := func(body []byte, why string) {
 		got := o.send(ctx, body, "fieldManager=bob", "force=true")
-		status := t.ExpectStatus(got, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		status := t.ExpectStatus(got, suite.BadRequest)
 		t.Expect(status.Message).To(gomega.ContainSubstring(why), "%s", got)
 	}
 	refused(o.body(fields{metadata: `"managedFields":[{"manager":"bob","operation":"Apply"}]`,
@@ -79,16 +78,15 @@ func applyWithUIDDoesNotCreate(ctx context.Context, t *suite.T) {
 	const other = "00000000-0000-0000-0000-000000000000"
 	identified := func(metadata string) fields { return fields{metadata: metadata, top: `"data":{"color":"red"}`} }
 	got := o.ask(ctx, "alice", identified(`"uid":"`+other+`"`))
-	t.Expect(t.ExpectStatus(got, http.StatusConflict, metav1.StatusReasonConflict).Message).
-		To(gomega.ContainSubstring("uid mismatch"), "%s", got)
+	t.Expect(t.ExpectStatus(got, suite.Conflict).Message).To(gomega.ContainSubstring("uid mismatch"), "%s", got)
 	t.Answered(ctx, o.collection+"/"+o.name, http.StatusNotFound)
 
 	created := o.apply(ctx, "alice", data(`"color":"red"`))
 	changed := o.apply(ctx, "alice", data(`"color":"green"`))
 	another := o.ask(ctx, "alice", identified(`"uid":"`+other+`"`))
-	t.ExpectStatus(another, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+	t.ExpectStatus(another, suite.Invalid)
 	old := o.ask(ctx, "alice", identified(`"resourceVersion":"`+created.GetResourceVersion()+`"`))
-	t.ExpectStatus(old, http.StatusConflict, metav1.StatusReasonConflict)
+	t.ExpectStatus(old, suite.Conflict)
 	t.Expect(o.read(ctx)).To(gomega.Equal(changed), "after what was refused")
 	right := o.apply(ctx, "alice", identified(`"uid":"`+string(changed.GetUID())+`","resourceVersion":"`+
 		changed.GetResourceVersion()+`"`))

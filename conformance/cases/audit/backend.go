@@ -85,5 +85,5 @@ rules:
 	a.Answered(ctx, "/api/v1/namespaces/default/secrets/a", http.StatusNotFound)
 	rise()
 	_, err := maps.Get(ctx, "after", metav1.GetOptions{})
-	a.Expect(err).To(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "it had no effect")
+	a.Expect(err).To(suite.BeStatus(suite.NotFound), "it had no effect")
 }

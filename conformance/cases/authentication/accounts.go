@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"net/http"
 	"strings"
 	"time"
 
@@ -139,7 +138,7 @@ func tokenReviewTellsWhoseATokenIs(ctx context.Context, t *suite.T) {
 		To(gomega.Equal(authenticationv1.TokenReviewStatus{Error: "invalid bearer token"}))
 	_, err := t.Kube.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{},
 		metav1.CreateOptions{})
-	t.Expect(err).To(suite.BeStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest), "no token")
+	t.Expect(err).To(suite.BeStatus(suite.BadRequest), "no token")
 }
 
 func malformedTokenRequestIsRefused(ctx context.Context, t *suite.T) {
@@ -152,7 +151,7 @@ func malformedTokenRequestIsRefused(ctx context.Context, t *suite.T) {
 	_, err := t.RequestToken(ctx, "robot", spec{ExpirationSeconds: new(int64(600))})
 	t.Must(err, "request a token for 600 seconds")
 	_, err = t.RequestToken(ctx, "nobody", spec{})
-	t.Expect(err).To(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "a missing account")
+	t.Expect(err).To(suite.BeStatus(suite.NotFound), "a missing account")
 	bound := func(kind, name, uid string) error {
 		_, err := t.RequestToken(ctx, "robot",
 			spec{BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: kind, Name: name,
@@ -160,17 +159,13 @@ func malformedTokenRequestIsRefused(ctx context.Context, t *suite.T) {
 		return err
 	}
 	secret := makeSecret(ctx, t, "bound")
-	t.Expect(bound("Secret", "missing", "")).To(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound),
-		"a missing Secret")
-	t.Expect(bound("Secret", "bound", "another")).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonConflict),
-		"a Secret of another UID")
+	t.Expect(bound("Secret", "missing", "")).To(suite.BeStatus(suite.NotFound), "a missing Secret")
+	t.Expect(bound("Secret", "bound", "another")).To(suite.BeStatus(suite.Conflict), "a Secret of another UID")
 	t.Expect(bound("Secret", "bound", string(secret.UID))).To(gomega.Succeed())
-	t.Expect(bound("ConfigMap", "any", "")).To(suite.BeStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest),
-		"a ConfigMap")
+	t.Expect(bound("ConfigMap", "any", "")).To(suite.BeStatus(suite.BadRequest), "a ConfigMap")
 	t.Account(ctx, "other")
 	makePod(ctx, t, "others", "other")
-	t.Expect(bound("Pod", "others", "")).To(suite.BeStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest),
-		"a Pod of another account")
+	t.Expect(bound("Pod", "others", "")).To(suite.BeStatus(suite.BadRequest), "a Pod of another account")
 }
 
 func changedTokenIsWorthless(ctx context.Context, t *suite.T) {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/envtest"
@@ -41,14 +40,14 @@ var anybodyCases = []suite.Case{
 func unknownTokenIs401(ctx context.Context, t *suite.T) {
 	stranger := t.WithToken("s7-nobody-knows-this")
 	for _, path := range []string{"/api/v1/namespaces", "/version", "/readyz", "/s7-no-such-path"} {
-		status := t.ExpectStatus(stranger.Get(ctx, path), http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
+		status := t.ExpectStatus(stranger.Get(ctx, path), suite.Unauthorized)
 		t.Expect(status.Message).To(gomega.Equal("Unauthorized"), path)
 		t.Expect(status.Details).To(gomega.BeNil(), path)
 	}
 	anonymous := t.WithToken("")
 	for _, header := range []string{"bearer s7-nobody-knows-this", "BEARER s7-nobody-knows-this"} {
 		got := anonymous.Ask(ctx, suite.Request{Path: "/version", Header: map[string]string{"Authorization": header}})
-		t.ExpectStatus(got, http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
+		t.ExpectStatus(got, suite.Unauthorized)
 	}
 	// What is no bearer token is no credential at all.
 	for _, header := range []string{"Basic amFuZTpzbm93", "Bearer", "Bearer "} {
@@ -63,12 +62,11 @@ func anonymousIsAUserOfFewRights(ctx context.Context, t *suite.T) {
 		anonymous.Answered(ctx, path, http.StatusOK)
 	}
 	for _, path := range []string{"/api/v1/namespaces", "/apis", "/metrics", "/s7-no-such-path"} {
-		status := t.ExpectStatus(anonymous.Get(ctx, path), http.StatusForbidden, metav1.StatusReasonForbidden)
+		status := t.ExpectStatus(anonymous.Get(ctx, path), suite.Forbidden)
 		t.Expect(status.Message).To(gomega.ContainSubstring(`User "system:anonymous" cannot`), path)
 	}
 	_, err := anonymous.WhoAmI(ctx)
-	t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden),
-		"not even that is for the anonymous")
+	t.Expect(err).To(suite.BeStatus(suite.Forbidden), "not even that is for the anonymous")
 }
 
 func anonymousCanBeLimitedToPaths(ctx context.Context, t *suite.T) {
@@ -80,7 +78,7 @@ func anonymousCanBeLimitedToPaths(ctx context.Context, t *suite.T) {
 	anonymous.Answered(ctx, "/healthz", http.StatusOK)
 	anonymous.Answered(ctx, "/livez?verbose", http.StatusOK)
 	for _, path := range []string{"/readyz", "/healthz/ping", "/version", "/api"} {
-		t.ExpectStatus(anonymous.Get(ctx, path), http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
+		t.ExpectStatus(anonymous.Get(ctx, path), suite.Unauthorized)
 	}
 	other.Answered(ctx, "/version", http.StatusOK)
 }
@@ -88,7 +86,7 @@ func anonymousCanBeLimitedToPaths(ctx context.Context, t *suite.T) {
 func anonymousCanBeTurnedOff(ctx context.Context, t *suite.T) {
 	_, other := t.Launch(ctx, envtest.WithFlags("--anonymous-auth=false"))
 	for _, path := range []string{"/healthz", "/readyz", "/version", "/api/v1/namespaces"} {
-		t.ExpectStatus(other.WithToken("").Get(ctx, path), http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
+		t.ExpectStatus(other.WithToken("").Get(ctx, path), suite.Unauthorized)
 		other.Answered(ctx, path, http.StatusOK)
 	}
 }

@@ -5,11 +5,9 @@ package authentication
 
 import (
 	"context"
-	"net/http"
 	"slices"
 
 	"github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"snowglobe.test/conformance/suite"
 )
@@ -20,14 +18,13 @@ var Cases = slices.Concat(anybodyCases, accountCases, boundCases, certificateCas
 
 // refused asserts that the server does not know who the target is.
 func refused(ctx context.Context, t *suite.T, why string) {
-	_, err := t.WhoAmI(ctx)
-	t.Expect(err).To(suite.BeStatus(http.StatusUnauthorized, metav1.StatusReasonUnauthorized), why)
+	t.Expect(suite.ErrorOf(t.WhoAmI(ctx))).To(suite.BeStatus(suite.Unauthorized), why)
 }
 
 // untilRefused is refused for what the server learns from a watch, or remembers a while.
 func untilRefused(ctx context.Context, t *suite.T, why string) {
 	t.Eventually(ctx, func() error { _, err := t.WhoAmI(ctx); return err }).
-		Should(suite.BeStatus(http.StatusUnauthorized, metav1.StatusReasonUnauthorized), why)
+		Should(suite.BeStatus(suite.Unauthorized), why)
 }
 
 // untilKnown waits until the server takes the target for a user.

@@ -78,6 +78,6 @@ func bootstrapTokenMustBeInOrder(ctx context.Context, t *suite.T) {
 	untilKnown(ctx, other.WithToken("inord3."+tokenSecret), "system:bootstrap:inord3")
 	for id, data := range broken {
 		_, err := other.WithToken(id + "." + tokenSecret).WhoAmI(ctx)
-		t.Expect(err).To(suite.BeStatus(401, metav1.StatusReasonUnauthorized), "%v", data)
+		t.Expect(err).To(suite.BeStatus(suite.Unauthorized), "%v", data)
 	}
 }

@@ -2,7 +2,6 @@ package authentication
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -94,5 +93,5 @@ func tokenDiesWithItsPod(ctx context.Context, t *suite.T) {
 	t.Must(t.Kube.CoreV1().Pods(pod.Namespace).Delete(ctx, "main", atOnce), "delete the Pod")
 	untilRefused(ctx, t.WithToken(token), "the Pod is deleted")
 	_, err := t.RequestToken(ctx, "robot", boundTo("Pod", "main"))
-	t.Expect(err).To(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "a token for a Pod that is gone")
+	t.Expect(err).To(suite.BeStatus(suite.NotFound), "a token for a Pod that is gone")
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/envtest"
@@ -51,7 +50,7 @@ func certificateNamesUserAndGroups(ctx context.Context, t *suite.T) {
 func expiredCertificateIs401(ctx context.Context, t *suite.T) {
 	cp, other := t.Shared(ctx, "plain")
 	old := certified(other, cp, -time.Minute, "jane")
-	t.ExpectStatus(old.Get(ctx, "/version"), http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
+	t.ExpectStatus(old.Get(ctx, "/version"), suite.Unauthorized)
 	refused(ctx, old, "the certificate has expired")
 	t.Expect(certified(other, cp, time.Hour, "jane").MustWhoAmI(ctx).Username).
 		To(gomega.Equal("jane"), "with a new one")
@@ -61,13 +60,13 @@ func frontProxyHeadersNeedAFrontProxy(ctx context.Context, t *suite.T) {
 	header := map[string]string{"X-Remote-User": "system:admin", "X-Remote-Group": "system:masters",
 		"X-Remote-Uid": "u-1", "X-Remote-Extra-Project": "snow"}
 	got := t.WithToken("").Ask(ctx, suite.Request{Path: "/api/v1/nodes", Header: header})
-	status := t.ExpectStatus(got, http.StatusForbidden, metav1.StatusReasonForbidden)
+	status := t.ExpectStatus(got, suite.Forbidden)
 	t.Expect(status.Message).To(gomega.ContainSubstring(`User "system:anonymous" cannot`))
 	t.Account(ctx, "robot")
 	robot := t.WithToken(t.Token(ctx, "robot", authenticationv1.TokenRequestSpec{}))
 	t.Expect(t.UserIn(robot.AskWhoAmI(ctx, header))).To(gomega.Equal(robot.MustWhoAmI(ctx)))
 	got = robot.Ask(ctx, suite.Request{Path: "/api/v1/nodes", Header: header})
-	t.ExpectStatus(got, http.StatusForbidden, metav1.StatusReasonForbidden)
+	t.ExpectStatus(got, suite.Forbidden)
 	got = t.WithToken("s7-nobody-knows-this").Ask(ctx, suite.Request{Path: "/version", Header: header})
-	t.ExpectStatus(got, http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
+	t.ExpectStatus(got, suite.Unauthorized)
 }

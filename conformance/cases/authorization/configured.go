@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/envtest"
@@ -122,8 +121,7 @@ func authorizersAreAskedInOrder(ctx context.Context, t *suite.T) {
 	_, other := a.launch(ctx, firstEntry, secondEntry)
 
 	other.As("allowed").Answered(ctx, defaultConfigMaps, http.StatusOK)
-	got := t.ExpectStatus(other.As("denied").Get(ctx, defaultConfigMaps), http.StatusForbidden,
-		metav1.StatusReasonForbidden)
+	got := t.ExpectStatus(other.As("denied").Get(ctx, defaultConfigMaps), suite.Forbidden)
 	t.Expect(got.Message).To(gomega.HaveSuffix(": the first says no"))
 	t.Expect(questions(second, "allowed")).To(gomega.BeEmpty(), "the second is asked about what the first allows")
 	t.Expect(questions(second, "denied")).To(gomega.BeEmpty(), "the second is asked about what the first denies")
@@ -151,7 +149,7 @@ func matchConditionsChooseQuestions(ctx context.Context, t *suite.T) {
 		with(with(strictEntry, conditions("request.user == 'ruled'", "request.resourceAttributes.namespace == "+
 			"'kube-system'")), object{"failurePolicy": "Deny"}))
 	said := func(as *suite.T, path string) string {
-		return t.ExpectStatus(as.Get(ctx, path), http.StatusForbidden, metav1.StatusReasonForbidden).Message
+		return t.ExpectStatus(as.Get(ctx, path), suite.Forbidden).Message
 	}
 	jane := other.As("jane")
 	t.Expect(said(jane, defaultConfigMaps)).To(gomega.HaveSuffix(": asked"))

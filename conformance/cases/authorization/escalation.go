@@ -58,18 +58,17 @@ func noRoleBeyondOnesOwnRights(ctx context.Context, t *suite.T) {
 	own, more := suite.Rule("configmaps", "list"), suite.Rule("secrets", "get", "list")
 	got := make("own", own)
 	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
-	status := t.ExpectStatus(make("more", own, more), http.StatusForbidden, metav1.StatusReasonForbidden)
+	status := t.ExpectStatus(make("more", own, more), suite.Forbidden)
 	t.Expect(status.Message).
 		To(gomega.Equal(fmt.Sprintf(`roles.rbac.authorization.k8s.io "more" is forbidden: user "%s" `+
 			`(groups=["system:authenticated"]) `+
 			"is attempting to grant RBAC permissions not currently held:\n"+
 			`{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}`, user)))
-	t.ExpectStatus(make("other-verb", suite.Rule("configmaps", "delete")), http.StatusForbidden,
-		metav1.StatusReasonForbidden)
+	t.ExpectStatus(make("other-verb", suite.Rule("configmaps", "delete")), suite.Forbidden)
 	got = as.Ask(ctx, suite.Request{Method: "PUT", Path: "/apis/rbac.authorization.k8s.io/v1/namespaces/" +
 		t.Namespace(ctx) + "/roles/own",
 		Body: rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Rules: []rbacv1.PolicyRule{more}}})
-	t.ExpectStatus(got, http.StatusForbidden, metav1.StatusReasonForbidden)
+	t.ExpectStatus(got, suite.Forbidden)
 
 	t.Grant(ctx, "escalate", user, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName},
 		Resources: []string{"roles"}, Verbs: []string{"escalate"}})
@@ -90,13 +89,13 @@ func noBindingBeyondOnesOwnRights(ctx context.Context, t *suite.T) {
 	}
 	t.Eventually(ctx, func() int { return make("own", "own").Code }).Should(gomega.Equal(http.StatusCreated))
 	t.Eventually(ctx, func() string {
-		return t.ExpectStatus(make("more", "more"), http.StatusForbidden, metav1.StatusReasonForbidden).Message
+		return t.ExpectStatus(make("more", "more"), suite.Forbidden).Message
 	}).Should(gomega.And(
 		gomega.HavePrefix(`rolebindings.rbac.authorization.k8s.io "more" is forbidden: user "%s"`, user),
 		gomega.HaveSuffix("is attempting to grant RBAC permissions not currently held:\n"+
 			`{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}`)))
 	got := make("none", "no-such-role")
-	t.ExpectStatus(got, http.StatusNotFound, metav1.StatusReasonNotFound)
+	t.ExpectStatus(got, suite.NotFound)
 
 	t.Grant(ctx, "bind", user, named(rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName},
 		Resources: []string{"roles"}, Verbs: []string{"bind"}}, "more"))
@@ -128,7 +127,7 @@ func aggregationNeedsAllRights(ctx context.Context, t *suite.T) {
 	}}
 	got := create(t.As(user), nil)
 	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "without an aggregation: %s", got)
-	status := t.ExpectStatus(create(t.As(user), all), http.StatusForbidden, metav1.StatusReasonForbidden)
+	status := t.ExpectStatus(create(t.As(user), all), suite.Forbidden)
 	t.Expect(status.Message).To(gomega.HaveSuffix("must have cluster-admin privileges to use the aggregationRule"))
 	got = create(t, all)
 	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "by an admin: %s", got)

@@ -8,7 +8,6 @@ import (
 	"github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"snowglobe.test/conformance/suite"
 )
@@ -62,12 +61,12 @@ func impersonationReplacesTheUser(ctx context.Context, t *suite.T) {
 			gomega.HaveField("UID", ""), gomega.HaveField("Extra", gomega.BeEmpty())))
 	}
 	nobody := t.ExpectStatus(t.AskWhoAmI(ctx, map[string]string{"Impersonate-User": "system:anonymous"}),
-		http.StatusForbidden, metav1.StatusReasonForbidden)
+		suite.Forbidden)
 	t.Expect(nobody.Message).To(gomega.ContainSubstring(`User "system:anonymous" cannot create`),
 		"system:authenticated would be allowed to")
 	t.ExpectStatus(t.AskWhoAmI(ctx, map[string]string{"Impersonate-User": "jane",
 		"Impersonate-Group": "system:unauthenticated"}),
-		http.StatusForbidden, metav1.StatusReasonForbidden)
+		suite.Forbidden)
 }
 
 func impersonationNeedsARightForEachPart(ctx context.Context, t *suite.T) {
@@ -88,7 +87,7 @@ func impersonationNeedsARightForEachPart(ctx context.Context, t *suite.T) {
 		{"Impersonate-User": "system:serviceaccount:default:default"},
 	} {
 		got := as.AskWhoAmI(ctx, header)
-		status := t.ExpectStatus(got, http.StatusForbidden, metav1.StatusReasonForbidden)
+		status := t.ExpectStatus(got, suite.Forbidden)
 		t.Expect(status.Message).To(gomega.ContainSubstring(`User "%s" cannot impersonate`, user), "%v", header)
 	}
 	t.Expect(t.UserIn(as.AskWhoAmI(ctx, nil)).Username).To(gomega.Equal(user))
@@ -97,8 +96,7 @@ func impersonationNeedsARightForEachPart(ctx context.Context, t *suite.T) {
 func impersonationNeedsAUser(ctx context.Context, t *suite.T) {
 	for name, value := range map[string]string{"Impersonate-Group": "devs", "Impersonate-Uid": "u-1",
 		"Impersonate-Extra-project": "snow"} {
-		status := t.ExpectStatus(t.AskWhoAmI(ctx, map[string]string{name: value}), http.StatusBadRequest,
-			metav1.StatusReasonBadRequest)
+		status := t.ExpectStatus(t.AskWhoAmI(ctx, map[string]string{name: value}), suite.BadRequest)
 		t.Expect(status.Message).To(gomega.ContainSubstring("without impersonating a user"), name)
 	}
 }
@@ -116,7 +114,7 @@ func constrainedImpersonation(ctx context.Context, t *suite.T) {
 	as.Answered(ctx, maps.Path(), http.StatusForbidden)
 	as.As(jane).Answered(ctx, maps.Path(), http.StatusOK)
 	got := as.As(jane).Get(ctx, maps.Path()+"/a")
-	status := t.ExpectStatus(got, http.StatusForbidden, metav1.StatusReasonForbidden)
+	status := t.ExpectStatus(got, suite.Forbidden)
 	t.Expect(status.Message).To(gomega.Equal(fmt.Sprintf(
 		`configmaps "a" is forbidden: User "%s" cannot impersonate-on:user-info:get resource "configmaps" in API `+
 			`group "" in the namespace "%s"`, user, maps.Namespace)))

@@ -33,7 +33,7 @@ func nodeReadsWhatItsPodsMention(ctx context.Context, t *suite.T) {
 	}
 	secrets := "/api/v1/namespaces/" + ns + "/secrets"
 	unrelated := func(as *suite.T, node, name string) {
-		status := t.ExpectStatus(as.Get(ctx, secrets+"/"+name), http.StatusForbidden, metav1.StatusReasonForbidden)
+		status := t.ExpectStatus(as.Get(ctx, secrets+"/"+name), suite.Forbidden)
 		t.Expect(status.Message).To(gomega.HaveSuffix(": no relationship found between node '%s-%s' and this object",
 			node, t.Name))
 	}
@@ -47,10 +47,10 @@ func nodeReadsWhatItsPodsMention(ctx context.Context, t *suite.T) {
 	t.Eventually(ctx, code).Should(gomega.Equal(http.StatusOK), "the Pod is on the node")
 	unrelated(north, "north", "other")
 	unrelated(south, "south", "mounted")
-	status := t.ExpectStatus(north.Get(ctx, secrets), http.StatusForbidden, metav1.StatusReasonForbidden)
+	status := t.ExpectStatus(north.Get(ctx, secrets), suite.Forbidden)
 	t.Expect(status.Message).To(gomega.HaveSuffix(": No Object name found"))
 	status = t.ExpectStatus(north.Ask(ctx, suite.Request{Method: "DELETE", Path: secrets + "/mounted"}),
-		http.StatusForbidden, metav1.StatusReasonForbidden)
+		suite.Forbidden)
 	t.Expect(status.Message).To(gomega.HaveSuffix(": can only read resources of this type"))
 	t.As("north-"+t.Name, "system:nodes").Answered(ctx, secrets+"/mounted", http.StatusForbidden)
 	t.As("system:node:north-"+t.Name).Answered(ctx, secrets+"/mounted", http.StatusForbidden)

@@ -111,7 +111,7 @@ func malformedReviewIsRefused(ctx context.Context, t *suite.T) {
 	} {
 		_, err := t.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx,
 			&authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
-		t.Expect(err).To(suite.BeStatus(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid), name)
+		t.Expect(err).To(suite.BeStatus(suite.Invalid), name)
 	}
 	for name, spec := range map[string]authorizationv1.SubjectAccessReviewSpec{
 		"another namespace": {User: "jane", ResourceAttributes: &attributes{Verb: "get", Resource: "pods",
@@ -121,14 +121,14 @@ func malformedReviewIsRefused(ctx context.Context, t *suite.T) {
 		_, err := t.Kube.AuthorizationV1().LocalSubjectAccessReviews(ns).Create(ctx,
 			&authorizationv1.LocalSubjectAccessReview{ObjectMeta: metav1.ObjectMeta{Namespace: ns},
 				Spec: spec}, metav1.CreateOptions{})
-		t.Expect(err).To(suite.BeStatus(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid), name)
+		t.Expect(err).To(suite.BeStatus(suite.Invalid), name)
 	}
 	_, err := t.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
 		&authorizationv1.SelfSubjectAccessReview{}, metav1.CreateOptions{})
-	t.Expect(err).To(suite.BeStatus(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid), "neither, of oneself")
+	t.Expect(err).To(suite.BeStatus(suite.Invalid), "neither, of oneself")
 	_, err = t.Kube.AuthorizationV1().SelfSubjectRulesReviews().Create(ctx, &authorizationv1.SelfSubjectRulesReview{},
 		metav1.CreateOptions{})
-	t.Expect(err).To(suite.BeStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest), "rules without a namespace")
+	t.Expect(err).To(suite.BeStatus(suite.BadRequest), "rules without a namespace")
 }
 
 func mastersMayDoEverything(ctx context.Context, t *suite.T) {

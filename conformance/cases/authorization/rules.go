@@ -69,15 +69,15 @@ func deniedByDefault(ctx context.Context, t *suite.T) {
 		{"DELETE", "/api/v1/nodes/a", `nodes "a"`, `delete resource "nodes" in API group "" at the cluster scope`},
 	} {
 		got := nobody.Ask(ctx, suite.Request{Method: asked.method, Path: asked.path})
-		status := t.ExpectStatus(got, http.StatusForbidden, metav1.StatusReasonForbidden)
+		status := t.ExpectStatus(got, suite.Forbidden)
 		t.Expect(status.Message).
 			To(gomega.Equal(fmt.Sprintf(`%s is forbidden: User "%s" cannot %s`, asked.object, user, asked.cannot)))
 		t.Expect(got.Header.Get("X-Content-Type-Options")).To(gomega.Equal("nosniff"))
 	}
-	status := t.ExpectStatus(nobody.Get(ctx, "/s8<path>"), http.StatusForbidden, metav1.StatusReasonForbidden)
+	status := t.ExpectStatus(nobody.Get(ctx, "/s8<path>"), suite.Forbidden)
 	t.Expect(status.Message).
 		To(gomega.Equal(fmt.Sprintf(`forbidden: User "%s" cannot get path "/s8&lt;path&gt;"`, user)))
-	status = t.ExpectStatus(nobody.Get(ctx, path+"configmaps/a"), http.StatusForbidden, metav1.StatusReasonForbidden)
+	status = t.ExpectStatus(nobody.Get(ctx, path+"configmaps/a"), suite.Forbidden)
 	t.Expect(status.Details).To(gomega.HaveValue(gomega.Equal(metav1.StatusDetails{Kind: "configmaps", Name: "a"})))
 }
 
@@ -159,8 +159,7 @@ func resourceNamesLimitARule(ctx context.Context, t *suite.T) {
 	jane.Answered(ctx, maps.Path()+"?fieldSelector=metadata.name%3Db", http.StatusForbidden)
 	jane.Answered(ctx, maps.Path()+"?fieldSelector=metadata.name!%3Da", http.StatusForbidden)
 	_, err := jane.Kube.CoreV1().ConfigMaps(maps.Namespace).Create(ctx, maps.Object("z", "new"), metav1.CreateOptions{})
-	t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden),
-		"a name in the body does not count")
+	t.Expect(err).To(suite.BeStatus(suite.Forbidden), "a name in the body does not count")
 }
 
 func ruleMatchesVerbGroupAndSubresource(ctx context.Context, t *suite.T) {
@@ -221,7 +220,7 @@ func bindingWithoutItsRoleGrantsNothing(ctx context.Context, t *suite.T) {
 		`the namespace "%s": `+
 		`rbac: RBAC: role.rbac.authorization.k8s.io "no-such-role" not found`, user, maps.Namespace)
 	t.Eventually(ctx, func() string {
-		return t.ExpectStatus(jane.Get(ctx, maps.Path()), http.StatusForbidden, metav1.StatusReasonForbidden).Message
+		return t.ExpectStatus(jane.Get(ctx, maps.Path()), suite.Forbidden).Message
 	}).Should(gomega.Equal(missing))
 	t.Grant(ctx, "whole", user, suite.Rule("configmaps", "list"))
 	jane.Until(ctx, maps.Path(), http.StatusOK, "another binding allows it")

@@ -69,11 +69,9 @@ func webhookDecidesBeforeRBAC(ctx context.Context, t *suite.T) {
 	grantAll(ctx, other, "denied", "ruled")
 	other.As("allowed").Answered(ctx, defaultConfigMaps, http.StatusOK)
 	other.As("ruled").Answered(ctx, defaultConfigMaps, http.StatusOK)
-	status := t.ExpectStatus(other.As("denied").Get(ctx, defaultConfigMaps), http.StatusForbidden,
-		metav1.StatusReasonForbidden)
+	status := t.ExpectStatus(other.As("denied").Get(ctx, defaultConfigMaps), suite.Forbidden)
 	t.Expect(status.Message).To(gomega.HaveSuffix(`in the namespace "default": not today`))
-	status = t.ExpectStatus(other.As("unknown").Get(ctx, defaultConfigMaps), http.StatusForbidden,
-		metav1.StatusReasonForbidden)
+	status = t.ExpectStatus(other.As("unknown").Get(ctx, defaultConfigMaps), suite.Forbidden)
 	t.Expect(status.Message).To(gomega.HaveSuffix(`in the namespace "default": default: who is it`))
 	other.As("anybody", "system:masters").Answered(ctx, defaultConfigMaps, http.StatusOK)
 	t.Expect(questions(hook, "anybody")).To(gomega.BeEmpty(), "about system:masters")

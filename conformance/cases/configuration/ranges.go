@@ -126,7 +126,7 @@ func fullRange(ctx context.Context, beside *suite.T) {
 		_, err = t.TryService(ctx, string(rune('a'+made)), nodePort(0))
 	}
 	t.Expect(made-1).To(gomega.Equal(10), "of ten ports, others were given")
-	t.Expect(err).To(suite.BeStatus(http.StatusInternalServerError, metav1.StatusReasonInternalError))
+	t.Expect(err).To(suite.BeStatus(suite.InternalError))
 	t.Expect(err).To(gomega.MatchError(gomega.ContainSubstring("range is full")))
 	t.Answered(ctx, "/api/v1/namespaces/"+t.Namespace(ctx)+"/services/k", http.StatusNotFound)
 	t.Must(t.Kube.CoreV1().Services(t.Namespace(ctx)).Delete(ctx, "a", metav1.DeleteOptions{}), "delete Service a")

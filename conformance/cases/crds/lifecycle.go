@@ -104,8 +104,7 @@ func customResourceIsAnObject(ctx context.Context, t *suite.T) {
 	t.Expect(suite.Value(patched, "spec", "size")).To(gomega.BeEquivalentTo(2))
 
 	t.Expect(w.Delete(ctx, "one", metav1.DeleteOptions{})).To(gomega.Succeed())
-	t.Expect(w.Get(ctx, "one", metav1.GetOptions{})).Error().
-		To(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound))
+	t.Expect(w.Get(ctx, "one", metav1.GetOptions{})).Error().To(suite.BeStatus(suite.NotFound))
 }
 
 func nameConflictIsRefused(ctx context.Context, t *suite.T) {
@@ -262,14 +261,13 @@ func selectableFieldsSelect(ctx context.Context, t *suite.T) {
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Expect(list.Items).To(gomega.HaveLen(1))
 	t.Expect(list.Items[0].GetName()).To(gomega.Equal("two"))
-	t.Expect(w.List(ctx, metav1.ListOptions{FieldSelector: "spec.size=1"})).Error().
-		To(suite.BeStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest))
+	t.Expect(w.List(ctx, metav1.ListOptions{FieldSelector: "spec.size=1"})).Error().To(suite.BeStatus(suite.BadRequest))
 }
 
 // gone waits until a definition does not exist any more.
 func gone(ctx context.Context, t *suite.T, definition *suite.CRD) {
 	t.Eventually(ctx, func() error { return suite.ErrorOf(t.CRDs.Get(ctx, definition.Name, metav1.GetOptions{})) }).
-		Should(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "CRD %s still exists", definition.Name)
+		Should(suite.BeStatus(suite.NotFound), "CRD %s still exists", definition.Name)
 }
 
 func deletingACRDDeletesItsObjects(ctx context.Context, t *suite.T) {
@@ -294,9 +292,8 @@ func terminatingCRDWaitsForItsObjects(ctx context.Context, t *suite.T) {
 	seen := t.CRDWith(ctx, w.CRD, apiextensionsv1.Terminating, apiextensionsv1.ConditionTrue)
 	t.Expect(seen.DeletionTimestamp).NotTo(gomega.BeNil())
 	t.Expect(seen.Finalizers).To(gomega.ContainElement(apiextensionsv1.CustomResourceCleanupFinalizer))
-	t.Eventually(ctx, func() error { return suite.ErrorOf(w.Probe(ctx)) }).
-		Should(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden),
-			"a terminating CRD admits new objects")
+	t.Eventually(ctx, func() error { return suite.ErrorOf(w.Probe(ctx)) }).Should(suite.BeStatus(suite.Forbidden),
+		"a terminating CRD admits new objects")
 	t.Eventually(ctx, func() *metav1.Time { return w.Read(ctx, "held").GetDeletionTimestamp() }).
 		ShouldNot(gomega.BeNil())
 	t.Must(suite.ErrorOf(w.Merge(ctx, "held", `{"metadata":{"finalizers":null}}`)), "release the held Widget")

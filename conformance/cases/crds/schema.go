@@ -160,7 +160,7 @@ func strictValidationNamesUnknownFields(ctx context.Context, t *suite.T) {
 			Body: object})
 	}
 	refused := create("strict", metav1.FieldValidationStrict)
-	status := t.ExpectStatus(refused, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+	status := t.ExpectStatus(refused, suite.BadRequest)
 	t.Expect(status.Message).To(gomega.ContainSubstring(`unknown field "spec.surprise"`))
 	warned := create("warn", metav1.FieldValidationWarn)
 	t.Expect(warned.Code).To(gomega.Equal(http.StatusCreated), "%s", warned)

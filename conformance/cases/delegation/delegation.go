@@ -94,8 +94,7 @@ func customResourcePathIsAnswered(ctx context.Context, t *suite.T) {
 	t.Expect(typeOf(t, t.Get(ctx, w.Path))).To(gomega.Equal(gv + " WidgetList"))
 	t.Expect(typeOf(t, t.Get(ctx, w.Path+"/one"))).To(gomega.Equal(gv + " Widget"))
 	got := t.Get(ctx, w.Path+"/two")
-	t.Expect(t.ExpectStatus(got, http.StatusNotFound, metav1.StatusReasonNotFound).Details.Name).
-		To(gomega.Equal("two"), "%s", got)
+	t.Expect(t.ExpectStatus(got, suite.NotFound).Details.Name).To(gomega.Equal("two"), "%s", got)
 }
 
 func unknownPathIs404(ctx context.Context, t *suite.T) {
@@ -117,7 +116,7 @@ func unknownPathIs503BeforeCRDsAreKnown(ctx context.Context, t *suite.T) {
 	cp, other := t.Launch(ctx, envtest.WithFaults("hold hook/"+hook))
 	unknown := "/apis/" + t.Name + suite.GroupSuffix + "/v1/things"
 	got := other.Get(ctx, unknown)
-	status := t.ExpectStatus(got, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
+	status := t.ExpectStatus(got, suite.Unavailable)
 	t.Expect(status.Details.RetryAfterSeconds).To(gomega.BeNumerically(">", 0), "%s", got)
 	other.Served(ctx, "/api/v1/configmaps")
 	t.Must(cp.Faults().Release("hook/"+hook), "release hook %s", hook)
@@ -129,7 +128,7 @@ func unknownResourceIs404(ctx context.Context, t *suite.T) {
 	for _, path := range []string{"/apis/apps/v1/no-such-things", "/api/v1/no-such-things", "/apis/apps/v0/deployments",
 		"/api/v0"} {
 		got := t.Get(ctx, path)
-		status := t.ExpectStatus(got, http.StatusNotFound, metav1.StatusReasonNotFound)
+		status := t.ExpectStatus(got, suite.NotFound)
 		t.Expect(status.Message).To(gomega.Equal("the server could not find the requested resource"), "%s", got)
 		t.Expect(status.Details.Name).To(gomega.BeEmpty(), "%s", got)
 	}
@@ -142,7 +141,7 @@ func missingObjectIs404(ctx context.Context, t *suite.T) {
 			Group: "apps"},
 	} {
 		got := t.Get(ctx, path)
-		status := t.ExpectStatus(got, http.StatusNotFound, metav1.StatusReasonNotFound)
+		status := t.ExpectStatus(got, suite.NotFound)
 		t.Expect(status.Details).To(gomega.HaveValue(gomega.Equal(want)), "%s", got)
 	}
 }
@@ -153,7 +152,7 @@ func methodIsNotAllowed(ctx context.Context, t *suite.T) {
 		{Method: http.MethodPut, Path: "/api/v1/namespaces/default/configmaps"},
 		{Method: http.MethodPost, Path: "/version"},
 	} {
-		t.ExpectStatus(t.Ask(ctx, r), http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed)
+		t.ExpectStatus(t.Ask(ctx, r), suite.MethodNotAllowed)
 	}
 }
 
@@ -205,7 +204,7 @@ func customGroupHasAnAPIService(ctx context.Context, t *suite.T) {
 	t.Expect(suite.Value(service, "spec", "service")).To(gomega.BeNil())
 	w.RemoveCRD(ctx)
 	t.Eventually(ctx, func() error { return suite.ErrorOf(apiServices(t).Get(ctx, name, metav1.GetOptions{})) }).
-		Should(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "APIService %s outlives its CRD", name)
+		Should(suite.BeStatus(suite.NotFound), "APIService %s outlives its CRD", name)
 }
 
 func deletedAPIServiceComesBack(ctx context.Context, t *suite.T) {

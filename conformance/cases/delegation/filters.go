@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/envtest"
@@ -94,33 +93,29 @@ func failedStage(ctx context.Context, beside *suite.T) {
 func authenticationComesFirst(ctx context.Context, t *suite.T) {
 	stranger := t.WithToken("not-a-token")
 	for _, path := range []string{"/api/v1/namespaces", "/no/such/path"} {
-		t.ExpectStatus(stranger.Get(ctx, path), http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
-		t.ExpectStatus(t.As("jane").Get(ctx, path), http.StatusForbidden, metav1.StatusReasonForbidden)
+		t.ExpectStatus(stranger.Get(ctx, path), suite.Unauthorized)
+		t.ExpectStatus(t.As("jane").Get(ctx, path), suite.Forbidden)
 	}
 }
 
 func deadlineIsCheckedFirst(ctx context.Context, t *suite.T) {
 	stranger := t.WithToken("not-a-token")
 	for _, timeout := range []string{"soon", "10"} {
-		t.ExpectStatus(stranger.Get(ctx, "/api/v1/namespaces?timeout="+timeout), http.StatusBadRequest,
-			metav1.StatusReasonBadRequest)
+		t.ExpectStatus(stranger.Get(ctx, "/api/v1/namespaces?timeout="+timeout), suite.BadRequest)
 	}
-	t.ExpectStatus(stranger.Get(ctx, "/api/v1/namespaces?timeout=10s"), http.StatusUnauthorized,
-		metav1.StatusReasonUnauthorized)
+	t.ExpectStatus(stranger.Get(ctx, "/api/v1/namespaces?timeout=10s"), suite.Unauthorized)
 	t.Answered(ctx, "/api/v1/namespaces?timeout=10s", http.StatusOK)
 }
 
 func impersonationReplacesTheCaller(ctx context.Context, t *suite.T) {
-	status := t.ExpectStatus(t.As("jane").Get(ctx, "/api/v1/namespaces"), http.StatusForbidden,
-		metav1.StatusReasonForbidden)
+	status := t.ExpectStatus(t.As("jane").Get(ctx, "/api/v1/namespaces"), suite.Forbidden)
 	t.Expect(status.Message).
 		To(gomega.Equal(`namespaces is forbidden: User "jane" cannot list resource "namespaces" in API group "" at ` +
 			`the cluster scope`))
 	t.Expect(status.Details.Kind).To(gomega.Equal("namespaces"))
 	t.Answered(ctx, "/api/v1/namespaces", http.StatusOK)
 	got := t.Ask(ctx, suite.Request{Path: "/version", Header: map[string]string{"Impersonate-Group": "system:masters"}})
-	t.Expect(t.ExpectStatus(got, http.StatusBadRequest, metav1.StatusReasonBadRequest).Message).
-		To(gomega.ContainSubstring("without impersonating a user"))
+	t.Expect(t.ExpectStatus(got, suite.BadRequest).Message).To(gomega.ContainSubstring("without impersonating a user"))
 }
 
 // answers returns one answer of each kind.

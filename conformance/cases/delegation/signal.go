@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/envtest"
@@ -62,7 +61,7 @@ func knownCustomResourceIsNever404(ctx context.Context, beside *suite.T) {
 	// Hooks begin while the server serves already.
 	t.Eventually(ctx, func() []string { return cp.Faults().HeldHooks(server.Name()) }).
 		Should(gomega.HaveLen(len(withoutCRDs)))
-	t.ExpectStatus(t.Get(ctx, w.Path+"/one"), http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
+	t.ExpectStatus(t.Get(ctx, w.Path+"/one"), suite.Unavailable)
 	t.Must(cp.Faults().Release("hook/start-apiextensions-informers"), "release the informers")
 	t.Eventually(ctx, func() int {
 		got := t.Get(ctx, w.Path+"/one")
@@ -109,7 +108,7 @@ func everyMethodWaits(ctx context.Context, beside *suite.T) {
 	path := "/apis/" + t.Name + suite.GroupSuffix + "/v1/things/one"
 	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		got := t.Ask(ctx, suite.Request{Path: path, Method: method})
-		status := t.ExpectStatus(got, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
+		status := t.ExpectStatus(got, suite.Unavailable)
 		t.Expect(got.Header.Get("Retry-After")).To(gomega.Equal("5"), "%s", got)
 		t.Expect(status.Message).To(gomega.ContainSubstring("before all known HTTP paths have been installed"))
 	}
@@ -145,7 +144,7 @@ func unservedVersionIs404(ctx context.Context, t *suite.T) {
 func unknownPathAsksFirst(ctx context.Context, t *suite.T) {
 	jane := t.As("jane")
 	for _, path := range []string{"/no/such/path", "/apis/no.such.group/v1/things", "/api/v9/things"} {
-		t.ExpectStatus(jane.Get(ctx, path), http.StatusForbidden, metav1.StatusReasonForbidden)
+		t.ExpectStatus(jane.Get(ctx, path), suite.Forbidden)
 		t.Answered(ctx, path, http.StatusNotFound)
 	}
 }

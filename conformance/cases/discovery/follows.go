@@ -160,5 +160,5 @@ func formOfDiscoveryIsNegotiated(ctx context.Context, t *suite.T) {
 	t.Expect(kind(unknown+",application/json")).To(gomega.Equal("APIGroupList"),
 		"what an older server answers a newer client")
 	alone := t.Ask(ctx, suite.Request{Path: "/apis", Accept: unknown})
-	t.ExpectStatus(alone, http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable)
+	t.ExpectStatus(alone, suite.NotAcceptable)
 }

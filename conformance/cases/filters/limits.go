@@ -50,7 +50,7 @@ func largeBodyIs413(ctx context.Context, t *suite.T) {
 	for method, path := range map[string]string{http.MethodPost: maps.Path(), http.MethodPut: maps.Path() + "/a",
 		http.MethodPatch: maps.Path() + "/a"} {
 		got := t.Ask(ctx, suite.Request{Method: method, Path: path, Body: huge, Header: patchType(method)})
-		status := t.ExpectStatus(got, http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge)
+		status := t.ExpectStatus(got, suite.TooLarge)
 		t.Expect(status.Message).To(gomega.ContainSubstring("limit is 3145728"))
 	}
 	t.Expect(maps.Read(ctx, "a").Data).To(gomega.HaveKeyWithValue("content", "first"), "what is stored")
@@ -81,7 +81,7 @@ func requestHasItsTime(ctx context.Context, t *suite.T) {
 		began := time.Now()
 		// This client asks again if the server has begun to answer and breaks off.
 		err := beside.Kube.CoreV1().RESTClient().Get().RequestURI(secret + query).Do(ctx).Error()
-		t.Expect(err).To(suite.BeStatus(http.StatusGatewayTimeout, metav1.StatusReasonTimeout), "with query %q", query)
+		t.Expect(err).To(suite.BeStatus(suite.Timeout), "with query %q", query)
 		t.Expect(time.Since(began)).To(gomega.BeNumerically(">=", seconds*time.Second), "with query %q", query)
 	}
 	beside.Answered(ctx, secret+"?timeout=soon", http.StatusBadRequest)
@@ -96,18 +96,17 @@ func filtersAreInOrder(ctx context.Context, t *suite.T) {
 		return t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: maps.Path(), Body: wrong, Header: header})
 	}
 	stranger, nobody := t.WithToken("no-such-token"), t.As("nobody")
-	t.ExpectStatus(post(stranger, nil), http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
-	t.ExpectStatus(post(stranger, map[string]string{"Impersonate-User": "jane"}), http.StatusUnauthorized,
-		metav1.StatusReasonUnauthorized)
-	t.ExpectStatus(stranger.Get(ctx, "/no/such/path"), http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
-	t.ExpectStatus(post(nobody, nil), http.StatusForbidden, metav1.StatusReasonForbidden)
-	t.ExpectStatus(nobody.Get(ctx, maps.Path()+"/missing"), http.StatusForbidden, metav1.StatusReasonForbidden)
-	t.ExpectStatus(nobody.Get(ctx, "/no/such/path"), http.StatusForbidden, metav1.StatusReasonForbidden)
-	t.ExpectStatus(post(t, nil), http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
-	t.ExpectStatus(t.Get(ctx, maps.Path()+"/missing"), http.StatusNotFound, metav1.StatusReasonNotFound)
+	t.ExpectStatus(post(stranger, nil), suite.Unauthorized)
+	t.ExpectStatus(post(stranger, map[string]string{"Impersonate-User": "jane"}), suite.Unauthorized)
+	t.ExpectStatus(stranger.Get(ctx, "/no/such/path"), suite.Unauthorized)
+	t.ExpectStatus(post(nobody, nil), suite.Forbidden)
+	t.ExpectStatus(nobody.Get(ctx, maps.Path()+"/missing"), suite.Forbidden)
+	t.ExpectStatus(nobody.Get(ctx, "/no/such/path"), suite.Forbidden)
+	t.ExpectStatus(post(t, nil), suite.Invalid)
+	t.ExpectStatus(t.Get(ctx, maps.Path()+"/missing"), suite.NotFound)
 	got := t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: "/api/v1/namespaces/" + t.Name + "-x/configmaps",
 		Body: wrong})
-	t.ExpectStatus(got, http.StatusNotFound, metav1.StatusReasonNotFound) // by admission, before validation
+	t.ExpectStatus(got, suite.NotFound) // by admission, before validation
 }
 
 // admins makes users who may do all, without being of the group system:masters.
@@ -199,7 +198,7 @@ func profilingCanBeTurnedOff(ctx context.Context, t *suite.T) {
 	_, beside := t.Shared(ctx, "filters", flags())
 	beside.Answered(ctx, "/debug/pprof/", http.StatusNotFound)
 	t.Answered(ctx, "/debug/pprof/", http.StatusOK)
-	t.ExpectStatus(t.As("nobody").Get(ctx, "/debug/pprof/"), http.StatusForbidden, metav1.StatusReasonForbidden)
+	t.ExpectStatus(t.As("nobody").Get(ctx, "/debug/pprof/"), suite.Forbidden)
 	for _, at := range []*suite.T{t, beside} {
 		got := at.Answered(ctx, "/metrics", http.StatusOK)
 		t.Expect(string(got.Body)).To(gomega.ContainSubstring("apiserver_request_total"), "/metrics")

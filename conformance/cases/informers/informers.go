@@ -180,7 +180,7 @@ func quotaIsKnown(ctx context.Context, t *suite.T) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
 		return suite.ErrorOf(t.Kube.CoreV1().Secrets(maps.Namespace).Create(ctx, secret, suite.DryRun))
 	}
-	t.Eventually(ctx, probe).Should(gomega.And(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden),
+	t.Eventually(ctx, probe).Should(gomega.And(suite.BeStatus(suite.Forbidden),
 		gomega.MatchError(gomega.ContainSubstring("exceeded quota: none, requested: count/secrets=1, used: "+
 			"count/secrets=0, limited: count/secrets=0"))))
 	maps.Make(ctx, "not-counted")

@@ -118,7 +118,7 @@ func lateCacheGivesNoStaleList(ctx context.Context, t *suite.T) {
 
 // tooLarge asserts that an answer says that the version asked for is in the future.
 func tooLarge(t *suite.T, got suite.Answer) {
-	status := t.ExpectStatus(got, http.StatusGatewayTimeout, metav1.StatusReasonTimeout)
+	status := t.ExpectStatus(got, suite.Timeout)
 	t.Expect(status.Details.Causes).
 		To(gomega.ContainElement(gomega.HaveField("Type", metav1.CauseTypeResourceVersionTooLarge)), "%s", got)
 }
@@ -137,7 +137,7 @@ func startingCacheIs429(ctx context.Context, t *suite.T) {
 	for _, query := range []string{"", "?resourceVersion=0", "?labelSelector=a%3Db&limit=1",
 		"?watch=1&timeoutSeconds=1"} {
 		got := other.Get(ctx, w.Path+query)
-		status := t.ExpectStatus(got, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests)
+		status := t.ExpectStatus(got, suite.TooMany)
 		t.Expect(status.Details.RetryAfterSeconds).To(gomega.BeNumerically(">", 0), "%s", got)
 		t.Expect(got.Header.Get("Retry-After")).To(gomega.Equal(fmt.Sprint(status.Details.RetryAfterSeconds)), "%s",
 			got)

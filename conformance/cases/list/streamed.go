@@ -122,8 +122,7 @@ func cborIsBehindItsGate(ctx context.Context, t *suite.T) {
 	const cbor, sequence = "application/cbor", "application/cbor-seq"
 	for path, accept := range map[string]string{cms.Path(): cbor, cms.Path() + "/a": cbor,
 		cms.Path() + "?watch=1&timeoutSeconds=1": sequence} {
-		t.ExpectStatus(t.Ask(ctx, suite.Request{Path: path, Accept: accept}), http.StatusNotAcceptable,
-			metav1.StatusReasonNotAcceptable)
+		t.ExpectStatus(t.Ask(ctx, suite.Request{Path: path, Accept: accept}), suite.NotAcceptable)
 	}
 	both := t.AnsweredTo(ctx, suite.Request{Path: cms.Path() + "/a", Accept: cbor + "," + runtime.ContentTypeJSON},
 		http.StatusOK)
@@ -136,7 +135,7 @@ func cborIsBehindItsGate(ctx context.Context, t *suite.T) {
 		}
 		got := t.Ask(ctx, suite.Request{Method: method, Path: path, Body: []byte("\xd9\xd9\xf7\xa0"),
 			Header: map[string]string{"Content-Type": media}})
-		t.ExpectStatus(got, http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType)
+		t.ExpectStatus(got, suite.UnsupportedMedia)
 	}
 	t.Expect(cms.Read(ctx, "a")).To(gomega.Equal(before), "after what was refused")
 }

@@ -104,10 +104,10 @@ func conflictIsSeen(ctx context.Context, beside *suite.T) {
 	there.Change(ctx, "one", "theirs")
 	old.Data["content"] = "ours"
 	_, err := here.Update(ctx, old, metav1.UpdateOptions{})
-	first.Expect(err).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonConflict))
+	first.Expect(err).To(suite.BeStatus(suite.Conflict))
 	first.Expect(here.Read(ctx, "one").Data).To(gomega.HaveKeyWithValue("content", "theirs"))
 	_, err = there.Create(ctx, there.Object("one", "first"), metav1.CreateOptions{})
-	first.Expect(err).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonAlreadyExists))
+	first.Expect(err).To(suite.BeStatus(suite.AlreadyExists))
 }
 
 func crdIsServedByAll(ctx context.Context, beside *suite.T) {

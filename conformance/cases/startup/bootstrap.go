@@ -49,7 +49,7 @@ func systemNamespacesAreImmortal(ctx context.Context, t *suite.T) {
 	dryRun := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}} // for servers that do not refuse
 	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic} {
 		err := t.Kube.CoreV1().Namespaces().Delete(ctx, name, dryRun)
-		t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
+		t.Expect(err).To(suite.BeStatus(suite.Forbidden))
 		t.Expect(err).To(gomega.MatchError(gomega.ContainSubstring("this namespace may not be deleted")))
 	}
 	namespace := t.Namespace(ctx)
@@ -91,7 +91,7 @@ func clusterIPHasAnAddress(ctx context.Context, beside *suite.T) {
 	t.Expect(before.Labels).To(gomega.HaveKeyWithValue("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io"))
 	t.Must(t.Kube.CoreV1().Services(service.Namespace).Delete(ctx, "one", metav1.DeleteOptions{}), "delete Service one")
 	t.Eventually(ctx, func() error { return suite.ErrorOf(addresses.Get(ctx, before.Name, metav1.GetOptions{})) }).
-		Should(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "the IPAddress outlives its Service")
+		Should(suite.BeStatus(suite.NotFound), "the IPAddress outlives its Service")
 }
 
 func defaultRolesAreReconciled(ctx context.Context, beside *suite.T) {

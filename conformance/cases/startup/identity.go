@@ -154,7 +154,7 @@ func unservedIsNotEquivalent(ctx context.Context, beside *suite.T) {
 	w, refusing := reviewed(ctx, beside, "v2", admissionregistrationv1.Equivalent)
 	refuse(refusing)
 	_, err := w.TryMake(ctx, "two")
-	w.T.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
+	w.T.Expect(err).To(suite.BeStatus(suite.Forbidden))
 	w.T.Expect(err).
 		To(gomega.MatchError(gomega.ContainSubstring(`admission webhook "review.example.com" denied the request: ` +
 			`not this one`)))

@@ -241,8 +241,7 @@ func clusterIPWithoutARange(ctx context.Context, beside *suite.T) {
 	}).WithPolling(seldom).Should(gomega.ContainElement(gomega.ContainSubstring("ClusterIPOutOfRange: Cluster IP " +
 		"[IPv4]: 10.77.0.5 is not within any configured Service CIDR")))
 	t.Expect(eventReasons(ctx, t, "plain")).To(gomega.BeEmpty(), "Events about plain")
-	t.Expect(create("another", "10.77.0.6")).To(suite.BeStatus(http.StatusUnprocessableEntity,
-		metav1.StatusReasonInvalid))
+	t.Expect(create("another", "10.77.0.6")).To(suite.BeStatus(suite.Invalid))
 }
 
 // readiness is the ranges and the conditions of the ServiceCIDR kubernetes, as text.

@@ -68,7 +68,7 @@ func undecodableObjectIsTold(ctx context.Context, t *suite.T) {
 	cp, other, path := broken(ctx, t)
 	other.Answered(ctx, path+"/broken", http.StatusInternalServerError)
 	list := other.Get(ctx, path)
-	status := t.ExpectStatus(list, http.StatusInternalServerError, metav1.StatusReasonStoreReadError)
+	status := t.ExpectStatus(list, suite.Unreadable)
 	t.Expect(status.Details).NotTo(gomega.BeNil(), "%s", list)
 	key := brokenKey(other.Namespace(ctx))
 	t.Expect(status.Details.Causes).To(gomega.ConsistOf(gomega.HaveField("Field", key)), "%s", list)
@@ -93,14 +93,14 @@ func unsafeDeletionIsGuarded(ctx context.Context, t *suite.T) {
 	namespace := other.Namespace(ctx)
 	janitor := allowed(ctx, other, "delete", "deletecollection")
 	refused := unsafely(ctx, janitor, path+"/broken")
-	t.Expect(t.ExpectStatus(refused, http.StatusForbidden, metav1.StatusReasonForbidden).Message).To(
+	t.Expect(t.ExpectStatus(refused, suite.Forbidden).Message).To(
 		gomega.ContainSubstring("unsafe-delete-ignore-read-errors"), "%s", refused)
 	sound := unsafely(ctx, other, path+"/whole")
-	t.ExpectStatus(sound, http.StatusConflict, metav1.StatusReasonConflict)
+	t.ExpectStatus(sound, suite.Conflict)
 	other.Answered(ctx, path+"/whole", http.StatusOK)
-	t.ExpectStatus(unsafely(ctx, other, path), http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+	t.ExpectStatus(unsafely(ctx, other, path), suite.Invalid)
 	graceful := unsafely(ctx, other, path+"/broken", "gracePeriodSeconds")
-	t.ExpectStatus(graceful, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+	t.ExpectStatus(graceful, suite.Invalid)
 	dry := unsafely(ctx, other, path+"/broken", "dryRun")
 	t.Expect(dry.Code).To(gomega.Equal(http.StatusOK), "%s", dry)
 	entry(ctx, t, cp, brokenKey(namespace))
@@ -110,7 +110,7 @@ func unsafeDeletionIsGuarded(ctx context.Context, t *suite.T) {
 	t.Expect(done.Code).To(gomega.Equal(http.StatusOK), "%s", done)
 	other.Answered(ctx, path, http.StatusOK)
 	missing := unsafely(ctx, surgeon, path+"/broken")
-	t.ExpectStatus(missing, http.StatusNotFound, metav1.StatusReasonNotFound)
+	t.ExpectStatus(missing, suite.NotFound)
 }
 
 // allowed is a user who may do that to ControllerRevisions of the case's namespace, once the
@@ -153,6 +153,6 @@ func lostReplyIsAnError(ctx context.Context, t *suite.T) {
 	t.Expect(got.Code).To(gomega.BeNumerically(">=", http.StatusInternalServerError), "%s", got)
 	t.Expect(cms.Read(ctx, "a").Data).To(gomega.HaveKeyWithValue("content", "first"))
 	again := other.Ask(ctx, suite.Request{Method: http.MethodPost, Path: cms.Path(), Body: cms.Object("a", "second")})
-	t.ExpectStatus(again, http.StatusConflict, metav1.StatusReasonAlreadyExists)
+	t.ExpectStatus(again, suite.AlreadyExists)
 	t.Expect(suite.Names(cms.MustList(ctx, cms.Mine()))).To(gomega.Equal([]string{"a"}))
 }

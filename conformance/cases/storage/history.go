@@ -50,13 +50,13 @@ func compactedListIsGone(ctx context.Context, t *suite.T) {
 	exact := func(version string) suite.Answer {
 		return other.Get(ctx, cms.Path()+"?resourceVersionMatch=Exact&resourceVersion="+version)
 	}
-	gone := t.ExpectStatus(exact(before), http.StatusGone, metav1.StatusReasonExpired)
+	gone := t.ExpectStatus(exact(before), suite.Expired)
 	t.Expect(gone.Message).To(gomega.Equal("The resourceVersion for the provided list is too old."))
 	t.Expect(gone.Continue).To(gomega.BeEmpty())
 	late := t.Watch(ctx, cms.Watch, cms.Mine(suite.From(before)))
 	event := late.Next(ctx)
 	t.Expect(event.Type).To(gomega.Equal(watch.Error))
-	t.Expect(apierrors.FromObject(event.Object)).To(suite.BeStatus(http.StatusGone, metav1.StatusReasonExpired))
+	t.Expect(apierrors.FromObject(event.Object)).To(suite.BeStatus(suite.Expired))
 	t.Expect(late.Ended(ctx)).To(gomega.BeEmpty())
 
 	now := cms.MustList(ctx, cms.Mine()).ResourceVersion
@@ -77,7 +77,7 @@ func continueOverCompaction(ctx context.Context, t *suite.T) {
 	t.Must(cp.Compact(ctx), "compact the store")
 
 	got := other.Get(ctx, path+"&continue="+first.Metadata.Continue)
-	gone := t.ExpectStatus(got, http.StatusGone, metav1.StatusReasonExpired)
+	gone := t.ExpectStatus(got, suite.Expired)
 	t.Expect(gone.Message).To(gomega.HavePrefix("The provided continue parameter is too old"), "%s", got)
 	t.Expect(gone.Continue).NotTo(gomega.Or(gomega.BeEmpty(), gomega.Equal(first.Metadata.Continue)), "%s", got)
 	second := page(ctx, other, path+"&continue="+gone.Continue)
@@ -129,7 +129,7 @@ func continueTokenIsChecked(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	last := cms.Make(ctx, "a", "b")
 	refused := func(query string) {
-		t.ExpectStatus(t.Get(ctx, cms.Path()+"?limit=1&"+query), http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		t.ExpectStatus(t.Get(ctx, cms.Path()+"?limit=1&"+query), suite.BadRequest)
 	}
 	for _, content := range []string{
 		`{"v":"meta.k8s.io/v1","rv":1,"start":"../../secrets/x"}`, `{"v":"meta.k8s.io/v1","rv":0,"start":"a"}`,

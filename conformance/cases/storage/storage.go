@@ -155,7 +155,7 @@ func eventsCohabit(ctx context.Context, t *suite.T) {
 
 	t.Must(old.Delete(ctx, "snow", metav1.DeleteOptions{}), "delete it in the core group")
 	_, err = t.Kube.EventsV1().Events(namespace).Get(ctx, "snow", metav1.GetOptions{})
-	t.Expect(err).To(suite.BeStatus(404, metav1.StatusReasonNotFound))
+	t.Expect(err).To(suite.BeStatus(suite.NotFound))
 }
 
 // protobuf begins what is stored in protobuf.
@@ -263,7 +263,7 @@ func storageMigrationIsValidated(ctx context.Context, t *suite.T) {
 		}})
 	}
 	refused := func(got suite.Answer, field string) {
-		status := t.ExpectStatus(got, 422, metav1.StatusReasonInvalid)
+		status := t.ExpectStatus(got, suite.Invalid)
 		t.Expect(status.Details.Causes).To(gomega.ContainElement(gomega.HaveField("Field", field)), "%s", got)
 	}
 	refused(send("POST", migrations, ""), "spec.resource.resource")

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/fakes/kubelet"
@@ -63,37 +62,30 @@ func logComesFromTheKubelet(ctx context.Context, t *suite.T) {
 
 func malformedLogRequestIsRefused(ctx context.Context, t *suite.T) {
 	n, _ := newNode(ctx, t, setting{})
-	status := t.ExpectStatus(n.Get(ctx, n.path+"/log"), http.StatusBadRequest, metav1.StatusReasonBadRequest)
+	status := t.ExpectStatus(n.Get(ctx, n.path+"/log"), suite.BadRequest)
 	t.Expect(status.Message).To(gomega.Equal("a container name must be specified for pod web, choose one of: " +
 		"[app side]"))
-	status = t.ExpectStatus(n.Get(ctx, n.path+"/log?container=other"), http.StatusBadRequest,
-		metav1.StatusReasonBadRequest)
+	status = t.ExpectStatus(n.Get(ctx, n.path+"/log?container=other"), suite.BadRequest)
 	t.Expect(status.Message).To(gomega.Equal("container other is not valid for pod web"))
 	for _, query := range []string{"tailLines=-1", "limitBytes=0", "sinceSeconds=0",
 		"sinceSeconds=1&sinceTime=2000-01-01T00:00:00Z"} {
-		t.ExpectStatus(n.Get(ctx, n.path+"/log?container=app&"+query), http.StatusUnprocessableEntity,
-			metav1.StatusReasonInvalid)
+		t.ExpectStatus(n.Get(ctx, n.path+"/log?container=app&"+query), suite.Invalid)
 	}
-	t.ExpectStatus(n.Get(ctx, "/api/v1/namespaces/default/pods/other/log"), http.StatusNotFound,
-		metav1.StatusReasonNotFound)
+	t.ExpectStatus(n.Get(ctx, "/api/v1/namespaces/default/pods/other/log"), suite.NotFound)
 	t.Expect(n.kubelet.Requests.Calls()).To(gomega.BeEmpty(), "requests to the kubelet")
 }
 
 func kubeletErrorsArePassedOn(ctx context.Context, t *suite.T) {
 	n, _ := newNode(ctx, t, setting{})
 	const why = "the kubelet says why"
-	for code, reason := range map[int]metav1.StatusReason{
-		http.StatusBadRequest: metav1.StatusReasonBadRequest, http.StatusNotFound: metav1.StatusReasonNotFound,
-		http.StatusInternalServerError: metav1.StatusReasonInternalError,
-		http.StatusForbidden:           metav1.StatusReasonForbidden,
-	} {
+	for _, refusal := range []suite.Refusal{suite.BadRequest, suite.NotFound, suite.InternalError, suite.Forbidden} {
 		remove := n.kubelet.Requests.Use(stub.Rule[kubelet.Request,
 			kubelet.Answer]{Answer: func(context.Context, kubelet.Request) (kubelet.Answer, error) {
-			return kubelet.Answer{}, stub.Status{Code: code, Body: []byte(why)}
+			return kubelet.Answer{}, stub.Status{Code: refusal.Code, Body: []byte(why)}
 		}})
-		status := t.ExpectStatus(n.Get(ctx, n.path+"/log?container=app"), code, reason)
-		t.Expect(strings.Contains(status.Message, why)).To(gomega.Equal(code != http.StatusNotFound), "%d: %s", code,
-			status.Message)
+		status := t.ExpectStatus(n.Get(ctx, n.path+"/log?container=app"), refusal)
+		t.Expect(strings.Contains(status.Message, why)).To(gomega.Equal(refusal != suite.NotFound), "%d: %s",
+			refusal.Code, status.Message)
 		remove()
 	}
 }
@@ -119,6 +111,5 @@ func nodeProxyReachesTheKubelet(ctx context.Context, t *suite.T) {
 	n.AnsweredTo(ctx, suite.Request{Method: "POST", Path: proxy + "/healthz", Body: "snow"},
 		http.StatusMethodNotAllowed)
 	t.Expect(n.last().Method).To(gomega.Equal("POST"))
-	t.ExpectStatus(n.Get(ctx, "/api/v1/nodes/no-such-node/proxy/healthz"), http.StatusNotFound,
-		metav1.StatusReasonNotFound)
+	t.ExpectStatus(n.Get(ctx, "/api/v1/nodes/no-such-node/proxy/healthz"), suite.NotFound)
 }

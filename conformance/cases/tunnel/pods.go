@@ -84,16 +84,16 @@ func podProxyReachesThePod(ctx context.Context, beside *suite.T) {
 	says(ctx, t, suite.Request{Path: pods + "pages/proxy/a", Method: http.MethodPut, Body: []byte("flakes")},
 		"8080: PUT /a flakes")
 	says(ctx, t, suite.Request{Path: pods + "pages/proxy/a", Method: http.MethodDelete}, "8080: DELETE /a ")
-	t.ExpectStatus(t.Get(ctx, pods+"nobody/proxy/"), http.StatusNotFound, metav1.StatusReasonNotFound)
-	t.ExpectStatus(t.Get(ctx, pods+"ftp:pages:8080/proxy/"), http.StatusBadRequest, metav1.StatusReasonBadRequest)
+	t.ExpectStatus(t.Get(ctx, pods+"nobody/proxy/"), suite.NotFound)
+	t.ExpectStatus(t.Get(ctx, pods+"ftp:pages:8080/proxy/"), suite.BadRequest)
 	for name, ip := range map[string]string{"homeless": "", "own": "127.0.0.1", "local": "169.254.169.254"} {
 		pod(ctx, t, name, ip)
-		status := t.ExpectStatus(t.Get(ctx, pods+name+"/proxy/"), http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		status := t.ExpectStatus(t.Get(ctx, pods+name+"/proxy/"), suite.BadRequest)
 		t.Expect(status.Message).To(gomega.Equal("address not allowed"), name)
 	}
 	got := t.Get(ctx, pods+"pages:8082/proxy/")
-	t.ExpectStatus(got, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
-	t.ExpectStatus(t.As("jane").Get(ctx, pods+"pages/proxy/"), http.StatusForbidden, metav1.StatusReasonForbidden)
+	t.ExpectStatus(got, suite.Unavailable)
+	t.ExpectStatus(t.As("jane").Get(ctx, pods+"pages/proxy/"), suite.Forbidden)
 }
 
 func serviceProxyReachesAnEndpoint(ctx context.Context, beside *suite.T) {
@@ -125,6 +125,5 @@ func serviceProxyReachesAnEndpoint(ctx context.Context, beside *suite.T) {
 	says(ctx, t, suite.Request{Path: services + "pages:81/proxy/a"}, "8081: GET /a ")
 	says(ctx, t, suite.Request{Path: services + "http:pages:first/proxy/a", Method: http.MethodPost,
 		Body: []byte("flakes")}, "8080: POST /a flakes")
-	t.ExpectStatus(t.Get(ctx, services+"pages:third/proxy/"), http.StatusServiceUnavailable,
-		metav1.StatusReasonServiceUnavailable)
+	t.ExpectStatus(t.Get(ctx, services+"pages:third/proxy/"), suite.Unavailable)
 }

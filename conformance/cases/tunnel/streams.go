@@ -12,7 +12,6 @@ import (
 
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/transport/spdy"
@@ -143,11 +142,10 @@ func streamsNeedAPlaceAndAnUpgrade(ctx context.Context, t *suite.T) {
 		n.path + exec + "&container=app": "Upgrade request required",
 		n.path + "/portforward":          "Upgrade request required",
 	} {
-		status := t.ExpectStatus(post(n.T, path), http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		status := t.ExpectStatus(post(n.T, path), suite.BadRequest)
 		t.Expect(status.Message).To(gomega.Equal(message), "POST %s", path)
 	}
-	t.ExpectStatus(post(n.T, "/api/v1/namespaces/default/pods/other"+exec), http.StatusNotFound,
-		metav1.StatusReasonNotFound)
-	t.ExpectStatus(post(n.As("jane"), n.path+exec+"&container=app"), http.StatusForbidden, metav1.StatusReasonForbidden)
+	t.ExpectStatus(post(n.T, "/api/v1/namespaces/default/pods/other"+exec), suite.NotFound)
+	t.ExpectStatus(post(n.As("jane"), n.path+exec+"&container=app"), suite.Forbidden)
 	t.Expect(n.kubelet.Requests.Calls()).To(gomega.BeEmpty(), "requests to the kubelet")
 }

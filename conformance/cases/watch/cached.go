@@ -3,7 +3,6 @@ package watch
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -86,7 +85,7 @@ func streamingListFromAVersion(ctx context.Context, t *suite.T) {
 	failed := t.Watch(ctx, cms.Watch, cms.Mine(streaming, suite.From(future))).Next(ctx)
 	t.Expect(failed.Type).To(gomega.Equal(watch.Error))
 	err := apierrors.FromObject(failed.Object)
-	t.Expect(err).To(suite.BeStatus(http.StatusGatewayTimeout, metav1.StatusReasonTimeout))
+	t.Expect(err).To(suite.BeStatus(suite.Timeout))
 	t.Expect(suite.StatusOf(err).Details.Causes).
 		To(gomega.ContainElement(gomega.HaveField("Type", metav1.CauseTypeResourceVersionTooLarge)))
 

@@ -170,7 +170,7 @@ func tooOldAWatchIsGone(ctx context.Context, t *suite.T) {
 	events := t.Watch(ctx, w.Watch, metav1.ListOptions{ResourceVersion: "1"})
 	event := events.Next(ctx)
 	t.Expect(event.Type).To(gomega.Equal(watch.Error))
-	t.Expect(apierrors.FromObject(event.Object)).To(suite.BeStatus(http.StatusGone, metav1.StatusReasonExpired))
+	t.Expect(apierrors.FromObject(event.Object)).To(suite.BeStatus(suite.Expired))
 	t.Expect(events.Ended(ctx)).To(gomega.BeEmpty())
 }
 
@@ -178,7 +178,7 @@ func tooOldAWatchIsGone(ctx context.Context, t *suite.T) {
 func malformedVersionIsRefused(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	listed := t.Get(ctx, cms.Path()+"?resourceVersion=abc")
-	t.ExpectStatus(listed, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+	t.ExpectStatus(listed, suite.BadRequest)
 	watched := t.Get(ctx, cms.Path()+"?watch=1&timeoutSeconds=1&resourceVersion=abc")
 	t.Expect(watched.Code).To(gomega.BeNumerically(">=", http.StatusBadRequest), "%s", watched)
 }

@@ -66,7 +66,7 @@ func declaredValidationAgrees(ctx context.Context, t *suite.T) {
 	}
 	before := counted()
 	refused := func(got suite.Answer) {
-		status := t.ExpectStatus(got, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+		status := t.ExpectStatus(got, suite.Invalid)
 		var fields []string
 		for _, cause := range status.Details.Causes {
 			t.Expect(cause.Type).To(gomega.Equal(metav1.CauseTypeFieldValueInvalid), "%s", got)

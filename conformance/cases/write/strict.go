@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"snowglobe.test/conformance/suite"
@@ -127,7 +126,7 @@ func validationModeMustBeKnown(ctx context.Context, t *suite.T) {
 	} {
 		for _, query := range []string{"fieldValidation=Sometimes", "dryRun=Some"} {
 			got := w.ask(ctx, cms, query+"&fieldManager=alice")
-			status := t.ExpectStatus(got, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+			status := t.ExpectStatus(got, suite.Invalid)
 			field, _, _ := strings.Cut(query, "=")
 			t.Expect(status.Details.Causes).To(gomega.ConsistOf(gomega.HaveField("Field", field)), "%s", got)
 		}

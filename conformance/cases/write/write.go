@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -80,8 +79,7 @@ func staleUpdateConflicts(ctx context.Context, t *suite.T) {
 	cms.Change(ctx, "a", "second")
 	stale := first.DeepCopy()
 	stale.Data["content"] = "stale"
-	_, err := cms.Update(ctx, stale, metav1.UpdateOptions{})
-	t.Expect(err).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonConflict))
+	t.Expect(suite.ErrorOf(cms.Update(ctx, stale, metav1.UpdateOptions{}))).To(suite.BeStatus(suite.Conflict))
 	t.Expect(cms.Read(ctx, "a").Data["content"]).To(gomega.Equal("second"))
 	stale.ResourceVersion = ""
 	t.Expect(cms.Update(ctx, stale, metav1.UpdateOptions{})).To(gomega.HaveField("Data", stale.Data))
@@ -95,7 +93,7 @@ func updateOfAnotherUIDConflicts(ctx context.Context, t *suite.T) {
 	other := cms.Object("a", "second")
 	other.UID = before.UID
 	_, err := cms.Update(ctx, other, metav1.UpdateOptions{})
-	t.Expect(err).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonConflict))
+	t.Expect(err).To(suite.BeStatus(suite.Conflict))
 	t.Expect(err.Error()).To(gomega.And(gomega.ContainSubstring(string(before.UID)),
 		gomega.ContainSubstring(string(now.UID))))
 	_, err = cms.Merge(ctx, "a", fmt.Sprintf(`{"metadata":{"uid":%q},"data":{"content":"second"}}`, before.UID))
@@ -121,7 +119,7 @@ func secondCreateAlreadyExists(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	first := cms.Make(ctx, "a")
 	_, err := cms.Create(ctx, cms.Object("a", "second"), metav1.CreateOptions{})
-	t.Expect(err).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonAlreadyExists))
+	t.Expect(err).To(suite.BeStatus(suite.AlreadyExists))
 	t.Expect(cms.Read(ctx, "a").ResourceVersion).To(gomega.Equal(first.ResourceVersion))
 }
 
@@ -148,7 +146,7 @@ func dryRunLeavesNothing(ctx context.Context, t *suite.T) {
 	t.Expect(cms.Create(ctx, cms.Object("imagined", "first"), metav1.CreateOptions{DryRun: dry})).
 		To(gomega.HaveField("UID", gomega.Not(gomega.BeEmpty())))
 	_, err := cms.Get(ctx, "imagined", metav1.GetOptions{})
-	t.Expect(err).To(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound))
+	t.Expect(err).To(suite.BeStatus(suite.NotFound))
 
 	change := cms.Object("kept", "second")
 	t.Expect(cms.Update(ctx, change, metav1.UpdateOptions{DryRun: dry})).To(gomega.HaveField("Data", change.Data))
@@ -156,8 +154,7 @@ func dryRunLeavesNothing(ctx context.Context, t *suite.T) {
 	t.Expect(cms.Read(ctx, "kept")).To(gomega.Equal(kept))
 
 	_, err = cms.Create(ctx, change, metav1.CreateOptions{DryRun: dry})
-	t.Expect(err).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonAlreadyExists),
-		"a dry run is refused as a real one is")
+	t.Expect(err).To(suite.BeStatus(suite.AlreadyExists), "a dry run is refused as a real one is")
 	cms.Make(ctx, "last")
 	t.Expect(suite.Brief(events.Take(ctx, 1))).To(gomega.Equal([]string{"ADDED last"}))
 }
@@ -169,7 +166,7 @@ func deletePreconditionsHold(ctx context.Context, t *suite.T) {
 	other := types.UID("00000000-0000-0000-0000-000000000000")
 	for _, wrong := range []metav1.Preconditions{{UID: &other}, {ResourceVersion: &old.ResourceVersion}} {
 		err := cms.Delete(ctx, "a", metav1.DeleteOptions{Preconditions: &wrong})
-		t.Expect(err).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonConflict))
+		t.Expect(err).To(suite.BeStatus(suite.Conflict))
 	}
 	right := metav1.Preconditions{UID: &current.UID, ResourceVersion: &current.ResourceVersion}
 	t.Expect(cms.Delete(ctx, "a", metav1.DeleteOptions{Preconditions: &right})).To(gomega.Succeed())
@@ -194,8 +191,7 @@ func jsonPatchTestsFirst(ctx context.Context, t *suite.T) {
 			`"value":%q}]`, tested)
 		return cms.Patch(ctx, "a", types.JSONPatchType, []byte(body), metav1.PatchOptions{})
 	}
-	_, err := patch("something else")
-	t.Expect(err).To(suite.BeStatus(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid))
+	t.Expect(suite.ErrorOf(patch("something else"))).To(suite.BeStatus(suite.Invalid))
 	t.Expect(cms.Read(ctx, "a")).To(gomega.Equal(created))
 	t.Expect(patch("first")).To(gomega.HaveField("Data", map[string]string{"content": "first", "added": "x"}))
 }
@@ -245,7 +241,7 @@ func applyConflictsNameTheManager(ctx context.Context, t *suite.T) {
 	_, err := apply(ctx, cms, "a", "alice", false, map[string]string{"content": "alice's"})
 	t.Expect(err).NotTo(gomega.HaveOccurred(), "apply creates")
 	_, err = apply(ctx, cms, "a", "bob", false, map[string]string{"content": "bob's"})
-	t.Expect(err).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonConflict))
+	t.Expect(err).To(suite.BeStatus(suite.Conflict))
 	t.Expect(err.Error()).To(gomega.And(gomega.ContainSubstring(`"alice"`), gomega.ContainSubstring(".data.content")))
 	t.Expect(suite.StatusOf(err).Details.Causes).
 		To(gomega.ConsistOf(gomega.HaveField("Type", metav1.CauseTypeFieldManagerConflict)))
@@ -297,6 +293,6 @@ func noObjectWithoutItsNamespace(ctx context.Context, t *suite.T) {
 	missing := t.Name + "-missing"
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	_, err := t.Kube.CoreV1().ConfigMaps(missing).Create(ctx, object, metav1.CreateOptions{})
-	t.Expect(err).To(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound))
+	t.Expect(err).To(suite.BeStatus(suite.NotFound))
 	t.Expect(err.Error()).To(gomega.ContainSubstring(missing))
 }

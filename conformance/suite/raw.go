@@ -15,6 +15,7 @@ import (
 
 	"github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -130,14 +131,13 @@ func (t *T) Served(ctx context.Context, path string) {
 }
 
 // GetJSON makes a raw GET request, which must be answered 200 with JSON.
-func (t *T) GetJSON(ctx context.Context, path string, into any) {
-	t.JSON(t.Get(ctx, path), into)
-}
+func GetJSON[V any](ctx context.Context, t *T, path string) V { return JSON[V](t, t.Get(ctx, path)) }
 
 // JSON decodes an answer, which must be 200 with JSON.
-func (t *T) JSON(got Answer, into any) {
+func JSON[V any](t *T, got Answer) (decoded V) {
 	t.Expect(got.Code).To(gomega.Equal(http.StatusOK), "%s", got)
-	t.Must(json.Unmarshal(got.Body, into), "decode: %s", got)
+	t.Must(json.Unmarshal(got.Body, &decoded), "decode: %s", got)
+	return decoded
 }
 
 // Metric returns the value of a metric of the server: the sum of its series that have all these
@@ -179,4 +179,23 @@ func (t *T) ExpectStatus(got Answer, want Refusal) metav1.Status {
 	t.Expect(status.Code).To(gomega.BeEquivalentTo(want.Code), "%s", got)
 	t.Expect(status.Reason).To(gomega.Equal(want.Reason), "%s", got)
 	return status
+}
+
+// DiscoveryType is the media type of aggregated discovery.
+const DiscoveryType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+// Discovery fetches aggregated discovery and returns it by group version.
+func (t *T) Discovery(ctx context.Context, path string) map[string]apidiscoveryv2.APIVersionDiscovery {
+	got := t.Ask(ctx, Request{Path: path, Accept: DiscoveryType})
+	list := JSON[apidiscoveryv2.APIGroupDiscoveryList](t, got)
+	t.Expect(list.Kind).To(gomega.Equal("APIGroupDiscoveryList"), "%s", got)
+	t.Expect(got.Header.Get("Content-Type")).To(gomega.Equal(DiscoveryType))
+	t.Expect(got.Header.Get("Vary")).To(gomega.ContainSubstring("Accept"), "a cache must know")
+	versions := map[string]apidiscoveryv2.APIVersionDiscovery{}
+	for _, group := range list.Items {
+		for _, version := range group.Versions {
+			versions[strings.TrimPrefix(group.Name+"/"+version.Version, "/")] = version
+		}
+	}
+	return versions
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/onsi/gomega"
-	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -49,8 +48,7 @@ func prioritiesOrder(ctx context.Context, beside *suite.T) {
 	b.register(ctx, "v2", with(20000, 10))
 	t.Served(ctx, "/apis/"+b.Group)
 	versions := func() []string {
-		var group metav1.APIGroup
-		t.GetJSON(ctx, "/apis/"+b.Group, &group)
+		group := suite.GetJSON[metav1.APIGroup](ctx, t, "/apis/"+b.Group)
 		found := []string{group.PreferredVersion.GroupVersion}
 		for _, version := range group.Versions {
 			found = append(found, version.Version)
@@ -58,8 +56,7 @@ func prioritiesOrder(ctx context.Context, beside *suite.T) {
 		return found
 	}
 	t.Eventually(ctx, versions).Should(gomega.Equal([]string{b.Group + "/v1", "v1", "v2"}))
-	var groups metav1.APIGroupList
-	t.GetJSON(ctx, "/apis", &groups)
+	groups := suite.GetJSON[metav1.APIGroupList](ctx, t, "/apis")
 	at := func(name string) int {
 		return slices.IndexFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == name })
 	}
@@ -70,21 +67,14 @@ func prioritiesOrder(ctx context.Context, beside *suite.T) {
 
 // discovered returns what aggregated discovery says of a version: its freshness and resources.
 func (b *backend) discovered(ctx context.Context, version string) []string {
-	const accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-	var list apidiscoveryv2.APIGroupDiscoveryList
-	b.T.JSON(b.T.Ask(ctx, suite.Request{Path: "/apis", Accept: accept}), &list)
-	var found []string
-	for _, group := range list.Items {
-		for _, v := range group.Versions {
-			if group.Name != b.Group || v.Version != version {
-				continue
-			}
-			found = append(found, string(v.Freshness))
-			for _, r := range v.Resources {
-				found = append(found, r.Resource+" "+r.ResponseKind.Kind)
-				found = append(found, r.ShortNames...)
-			}
-		}
+	v, known := b.T.Discovery(ctx, "/apis")[b.Group+"/"+version]
+	if !known {
+		return nil
+	}
+	found := []string{string(v.Freshness)}
+	for _, r := range v.Resources {
+		found = append(found, r.Resource+" "+r.ResponseKind.Kind)
+		found = append(found, r.ShortNames...)
 	}
 	return found
 }
@@ -95,8 +85,7 @@ func aggregatedGroupIsInDiscovery(ctx context.Context, beside *suite.T) {
 	fresh := []string{"Current", "widgets Widget", "wdg"}
 	t.Eventually(ctx, b.discovered).WithArguments("v1").Should(gomega.Equal(fresh))
 	t.Expect(b.discovered(ctx, "v2")).To(gomega.BeEmpty(), "v2 has no APIService")
-	var list metav1.APIResourceList
-	t.GetJSON(ctx, "/apis/"+b.Group+"/v1", &list)
+	list := suite.GetJSON[metav1.APIResourceList](ctx, t, "/apis/"+b.Group+"/v1")
 	t.Expect(list.APIResources).To(gomega.ConsistOf(gomega.HaveField("Name", "widgets")))
 }
 

@@ -28,19 +28,17 @@ func issuerOfAccountsIsPublished(ctx context.Context, beside *suite.T) {
 		"https://keys.example.com/keys"
 	_, t := beside.Launch(ctx, envtest.WithFlags("--service-account-issuer="+first, "--service-account-issuer="+second,
 		"--service-account-jwks-uri="+keys))
-	var metadata map[string]any
 	got := t.Answered(ctx, "/.well-known/openid-configuration", http.StatusOK)
 	t.Expect(got.Header.Get("Content-Type")).To(gomega.Equal("application/json"))
 	t.Expect(got.Header.Get("Cache-Control")).To(gomega.Equal("public, max-age=3600"))
-	t.JSON(got, &metadata)
+	metadata := suite.JSON[map[string]any](t, got)
 	read := func(as *suite.T, path string) suite.Answer {
 		return as.Ask(ctx, suite.Request{Path: path, Accept: "*/*"})
 	}
 	got = read(t, "/openid/v1/jwks")
 	t.Expect(got.Header.Get("Content-Type")).To(gomega.Equal("application/jwk-set+json"))
 	t.Expect(got.Header.Get("Cache-Control")).To(gomega.Equal("public, max-age=3600"))
-	var set struct{ Keys []map[string]string }
-	t.JSON(got, &set)
+	set := suite.JSON[struct{ Keys []map[string]string }](t, got)
 	t.Expect(set.Keys).To(gomega.HaveLen(1))
 	key := set.Keys[0]
 	t.Expect(metadata).To(gomega.Equal(map[string]any{"issuer": first, "jwks_uri": keys,

@@ -153,8 +153,7 @@ func resourceNamesLimitARule(ctx context.Context, t *suite.T) {
 	jane.Answered(ctx, maps.Path()+"/a", http.StatusOK)
 	jane.Answered(ctx, maps.Path()+"/b", http.StatusForbidden)
 	jane.Answered(ctx, maps.Path(), http.StatusForbidden)
-	var list corev1.ConfigMapList
-	jane.GetJSON(ctx, maps.Path()+"?fieldSelector=metadata.name%3Da", &list)
+	list := suite.GetJSON[corev1.ConfigMapList](ctx, jane, maps.Path()+"?fieldSelector=metadata.name%3Da")
 	t.Expect(suite.Names(&list)).To(gomega.Equal([]string{"a"}))
 	jane.Answered(ctx, maps.Path()+"?fieldSelector=metadata.name%3Db", http.StatusForbidden)
 	jane.Answered(ctx, maps.Path()+"?fieldSelector=metadata.name!%3Da", http.StatusForbidden)

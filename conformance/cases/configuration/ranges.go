@@ -112,8 +112,7 @@ func nodePortsComeFromTheRange(ctx context.Context, beside *suite.T) {
 func advertisedAddress(ctx context.Context, beside *suite.T) {
 	t := ranged(ctx, beside)
 	t.Eventually(ctx, t.ServerAddresses).Should(gomega.Equal([]string{"192.0.2.77"}))
-	var versions metav1.APIVersions
-	t.GetJSON(ctx, "/api", &versions)
+	versions := suite.GetJSON[metav1.APIVersions](ctx, t, "/api")
 	t.Expect(versions.ServerAddressByClientCIDRs).
 		To(gomega.ConsistOf(gomega.HaveField("ServerAddress", gomega.HavePrefix("192.0.2.77:"))))
 }

@@ -238,8 +238,7 @@ func printerColumnsMakeATable(ctx context.Context, t *suite.T) {
 	}))
 	w.Make(ctx, "one", suite.At(int64(3), "spec", "size"), suite.At("red", "spec", "color"))
 	w.Make(ctx, "two", suite.At(int64(4), "spec", "size"))
-	var found metav1.Table
-	t.JSON(t.Ask(ctx, suite.Request{Path: w.Path, Accept: suite.TableType}), &found)
+	found := suite.JSON[metav1.Table](t, t.Ask(ctx, suite.Request{Path: w.Path, Accept: suite.TableType}))
 	t.Expect(found.Kind).To(gomega.Equal("Table"))
 	column := func(name, kind string) gomega.OmegaMatcher {
 		return gomega.And(gomega.HaveField("Name", name), gomega.HaveField("Type", kind))

@@ -69,8 +69,7 @@ var delegationCases = []suite.Case{
 
 // typeOf returns the apiVersion and kind of an answer.
 func typeOf(t *suite.T, got suite.Answer) string {
-	var meta metav1.TypeMeta
-	t.JSON(got, &meta)
+	meta := suite.JSON[metav1.TypeMeta](t, got)
 	return meta.APIVersion + " " + meta.Kind
 }
 
@@ -219,8 +218,7 @@ func deletedAPIServiceComesBack(ctx context.Context, t *suite.T) {
 }
 
 func indexListsTheChain(ctx context.Context, t *suite.T) {
-	var index metav1.RootPaths
-	t.GetJSON(ctx, "/", &index)
+	index := suite.GetJSON[metav1.RootPaths](ctx, t, "/")
 	t.Expect(index.Paths).To(gomega.ContainElements("/api", "/apis", "/api/v1", "/apis/apps/v1",
 		"/apis/apiextensions.k8s.io/v1",
 		"/apis/apiregistration.k8s.io/v1", "/healthz", "/livez", "/readyz", "/metrics", "/openapi/v2", "/openapi/v3",

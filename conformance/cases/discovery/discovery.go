@@ -72,8 +72,7 @@ func groupPath(groupVersion string) string {
 }
 
 func coreVersionsAreListed(ctx context.Context, t *suite.T) {
-	var versions metav1.APIVersions
-	t.GetJSON(ctx, "/api", &versions)
+	versions := suite.GetJSON[metav1.APIVersions](ctx, t, "/api")
 	t.Expect(versions.Kind).To(gomega.Equal("APIVersions"))
 	t.Expect(versions.Versions).To(gomega.Equal([]string{"v1"}))
 	t.Expect(versions.ServerAddressByClientCIDRs).
@@ -81,8 +80,7 @@ func coreVersionsAreListed(ctx context.Context, t *suite.T) {
 }
 
 func groupsPreferAVersion(ctx context.Context, t *suite.T) {
-	var groups metav1.APIGroupList
-	t.GetJSON(ctx, "/apis", &groups)
+	groups := suite.GetJSON[metav1.APIGroupList](ctx, t, "/apis")
 	listed := map[string]metav1.APIGroup{}
 	for _, group := range groups.Groups {
 		t.Expect(listed).NotTo(gomega.HaveKey(group.Name), "group %s is listed twice", group.Name)
@@ -94,17 +92,14 @@ func groupsPreferAVersion(ctx context.Context, t *suite.T) {
 		t.Expect(listed).To(gomega.HaveKey(name))
 		t.Expect(listed[name].Versions).
 			To(gomega.ContainElement(metav1.GroupVersionForDiscovery{GroupVersion: groupVersion, Version: version}))
-		var group metav1.APIGroup
-		t.GetJSON(ctx, "/apis/"+name, &group)
+		group := suite.GetJSON[metav1.APIGroup](ctx, t, "/apis/"+name)
 		group.TypeMeta = metav1.TypeMeta{} // only the group's own document has it
 		t.Expect(group).To(gomega.Equal(listed[name]))
 	}
 }
 
 func resources(ctx context.Context, t *suite.T, groupVersion string) metav1.APIResourceList {
-	var list metav1.APIResourceList
-	t.GetJSON(ctx, groupPath(groupVersion), &list)
-	return list
+	return suite.GetJSON[metav1.APIResourceList](ctx, t, groupPath(groupVersion))
 }
 
 func resourcesAreDescribed(ctx context.Context, t *suite.T) {
@@ -162,28 +157,8 @@ func resourceNamed(list metav1.APIResourceList, name string) metav1.APIResource 
 	return list.APIResources[at]
 }
 
-// aggregatedType is the media type of aggregated discovery.
-const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-
-// aggregated fetches aggregated discovery and returns it by group version.
-func aggregated(ctx context.Context, t *suite.T, path string) map[string]apidiscoveryv2.APIVersionDiscovery {
-	got := t.Ask(ctx, suite.Request{Path: path, Accept: aggregatedType})
-	var list apidiscoveryv2.APIGroupDiscoveryList
-	t.JSON(got, &list)
-	t.Expect(list.Kind).To(gomega.Equal("APIGroupDiscoveryList"), "%s", got)
-	t.Expect(got.Header.Get("Content-Type")).To(gomega.Equal(aggregatedType))
-	t.Expect(got.Header.Get("Vary")).To(gomega.ContainSubstring("Accept"), "a cache must know")
-	versions := map[string]apidiscoveryv2.APIVersionDiscovery{}
-	for _, group := range list.Items {
-		for _, version := range group.Versions {
-			versions[strings.TrimPrefix(group.Name+"/"+version.Version, "/")] = version
-		}
-	}
-	return versions
-}
-
 func aggregatedDiscoveryAgrees(ctx context.Context, t *suite.T) {
-	core, groups := aggregated(ctx, t, "/api"), aggregated(ctx, t, "/apis")
+	core, groups := t.Discovery(ctx, "/api"), t.Discovery(ctx, "/apis")
 	for _, groupVersion := range builtIn {
 		version, ok := groups[groupVersion]
 		if groupVersion == "v1" {
@@ -213,17 +188,18 @@ func aggregatedDiscoveryAgrees(ctx context.Context, t *suite.T) {
 func aggregatedDiscoveryIsCacheable(ctx context.Context, t *suite.T) {
 	// Other users' CRDs may change the document between two requests.
 	t.Eventually(ctx, func() string {
-		first := t.Ask(ctx, suite.Request{Path: "/apis", Accept: aggregatedType})
+		first := t.Ask(ctx, suite.Request{Path: "/apis", Accept: suite.DiscoveryType})
 		etag := first.Header.Get("ETag")
 		t.Expect(etag).To(gomega.MatchRegexp(`^".+"$`))
-		again := t.Ask(ctx, suite.Request{Path: "/apis", Accept: aggregatedType, IfNoneMatch: etag})
+		again := t.Ask(ctx, suite.Request{Path: "/apis", Accept: suite.DiscoveryType, IfNoneMatch: etag})
 		if again.Code == http.StatusNotModified {
 			t.Expect(again.Body).To(gomega.BeEmpty())
 			t.Expect(again.Header.Get("ETag")).To(gomega.Equal(etag))
 		}
 		return http.StatusText(again.Code)
 	}).Should(gomega.Equal("Not Modified"))
-	t.AnsweredTo(ctx, suite.Request{Path: "/apis", Accept: aggregatedType, IfNoneMatch: `"another"`}, http.StatusOK)
+	t.AnsweredTo(ctx, suite.Request{Path: "/apis", Accept: suite.DiscoveryType, IfNoneMatch: `"another"`},
+		http.StatusOK)
 }
 
 func customResourceComesAndGoes(ctx context.Context, t *suite.T) {
@@ -238,12 +214,12 @@ func customResourceComesAndGoes(ctx context.Context, t *suite.T) {
 	t.Expect(found.Categories).To(gomega.Equal([]string{"all"}))
 	t.Expect(found.Verbs).To(gomega.ConsistOf("delete", "deletecollection", "get", "list", "patch", "create", "update",
 		"watch"))
-	t.Eventually(ctx, aggregated).WithArguments(t, "/apis").
+	t.Eventually(ctx, t.Discovery).WithArguments("/apis").
 		Should(gomega.HaveKeyWithValue(groupVersion, gomega.HaveField("Resources",
 			gomega.ConsistOf(gomega.And(gomega.HaveField("Resource", "widgets"),
 				gomega.HaveField("Scope", apidiscoveryv2.ScopeCluster))))))
 	w.RemoveCRD(ctx)
-	t.Eventually(ctx, aggregated).WithArguments(t, "/apis").ShouldNot(gomega.HaveKey(groupVersion))
+	t.Eventually(ctx, t.Discovery).WithArguments("/apis").ShouldNot(gomega.HaveKey(groupVersion))
 	t.Until(ctx, "/apis/"+groupVersion, http.StatusNotFound)
 }
 
@@ -260,7 +236,7 @@ func preferredVersionOfACustomGroup(ctx context.Context, t *suite.T) {
 		got := t.Get(ctx, path)
 		group = metav1.APIGroup{}
 		if got.Code == http.StatusOK {
-			t.JSON(got, &group)
+			group = suite.JSON[metav1.APIGroup](t, got)
 		}
 		return len(group.Versions)
 	}).Should(gomega.Equal(3), path)

@@ -44,19 +44,19 @@ var followingCases = []suite.Case{
 
 func etagFollowsTheResources(ctx context.Context, t *suite.T) {
 	ask := func(tag string) suite.Answer {
-		return t.Ask(ctx, suite.Request{Path: "/apis", Accept: aggregatedType, IfNoneMatch: tag})
+		return t.Ask(ctx, suite.Request{Path: "/apis", Accept: suite.DiscoveryType, IfNoneMatch: tag})
 	}
 	before := ask("").Header.Get("ETag")
 	t.Expect(before).NotTo(gomega.BeEmpty())
 	w := t.Install(ctx, t.WidgetCRD())
 	groupVersion := w.Resource.GroupVersion().String()
-	t.Eventually(ctx, aggregated).WithArguments(t, "/apis").Should(gomega.HaveKey(groupVersion))
+	t.Eventually(ctx, t.Discovery).WithArguments("/apis").Should(gomega.HaveKey(groupVersion))
 	with := ask(before)
 	t.Expect(with.Code).To(gomega.Equal(http.StatusOK), "asked with the ETag of before: %s", with)
 	t.Expect(with.Header.Get("ETag")).NotTo(gomega.Equal(before))
 	t.Expect(string(with.Body)).To(gomega.ContainSubstring(w.Resource.Group))
 	w.RemoveCRD(ctx)
-	t.Eventually(ctx, aggregated).WithArguments(t, "/apis").ShouldNot(gomega.HaveKey(groupVersion))
+	t.Eventually(ctx, t.Discovery).WithArguments("/apis").ShouldNot(gomega.HaveKey(groupVersion))
 	without := ask(with.Header.Get("ETag"))
 	t.Expect(without.Code).To(gomega.Equal(http.StatusOK), "asked with the ETag of before: %s", without)
 	t.Expect(without.Header.Get("ETag")).NotTo(gomega.Equal(with.Header.Get("ETag")))
@@ -73,14 +73,14 @@ func staleGroupIsMarked(ctx context.Context, t *suite.T) {
 			"service":               map[string]any{"namespace": "default", "name": t.Name}},
 	}}, http.StatusCreated)
 	remove := suite.Request{Method: http.MethodDelete, Path: services + "/v1." + group}
-	t.Eventually(ctx, aggregated).WithArguments(t, "/apis").Should(gomega.HaveKey(group + "/v1"))
-	versions := aggregated(ctx, t, "/apis")
+	t.Eventually(ctx, t.Discovery).WithArguments("/apis").Should(gomega.HaveKey(group + "/v1"))
+	versions := t.Discovery(ctx, "/apis")
 	t.Expect(versions[group+"/v1"].Freshness).To(gomega.Equal(apidiscoveryv2.DiscoveryFreshnessStale))
 	t.Expect(versions[group+"/v1"].Resources).To(gomega.BeEmpty())
 	t.Expect(versions["apps/v1"].Freshness).To(gomega.Equal(apidiscoveryv2.DiscoveryFreshnessCurrent))
 	t.Until(ctx, "/apis/"+group+"/v1", http.StatusServiceUnavailable)
 	t.AnsweredTo(ctx, remove, http.StatusOK)
-	t.Eventually(ctx, aggregated).WithArguments(t, "/apis").ShouldNot(gomega.HaveKey(group + "/v1"))
+	t.Eventually(ctx, t.Discovery).WithArguments("/apis").ShouldNot(gomega.HaveKey(group + "/v1"))
 }
 
 func verbsAreWhatIsServed(ctx context.Context, t *suite.T) {
@@ -149,14 +149,13 @@ func storageVersionHasAHash(ctx context.Context, t *suite.T) {
 func formOfDiscoveryIsNegotiated(ctx context.Context, t *suite.T) {
 	kind := func(accept string) string {
 		got := t.Ask(ctx, suite.Request{Path: "/apis", Accept: accept})
-		var document metav1.TypeMeta
-		t.JSON(got, &document)
-		return document.Kind
+		return suite.JSON[metav1.TypeMeta](t, got).Kind
 	}
 	const unknown = "application/json;g=apidiscovery.k8s.io;v=v99;as=APIGroupDiscoveryList"
 	t.Expect(kind("application/json")).To(gomega.Equal("APIGroupList"))
-	t.Expect(kind(aggregatedType + ",application/json")).To(gomega.Equal("APIGroupDiscoveryList"))
-	t.Expect(kind("application/json,"+aggregatedType)).To(gomega.Equal("APIGroupDiscoveryList"), "it is accepted too")
+	t.Expect(kind(suite.DiscoveryType + ",application/json")).To(gomega.Equal("APIGroupDiscoveryList"))
+	t.Expect(kind("application/json,"+suite.DiscoveryType)).To(gomega.Equal("APIGroupDiscoveryList"),
+		"it is accepted too")
 	t.Expect(kind(unknown+",application/json")).To(gomega.Equal("APIGroupList"),
 		"what an older server answers a newer client")
 	alone := t.Ask(ctx, suite.Request{Path: "/apis", Accept: unknown})

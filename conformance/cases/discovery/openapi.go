@@ -39,8 +39,7 @@ type swagger struct {
 }
 
 func openAPIV2IsServed(ctx context.Context, t *suite.T) {
-	var document swagger
-	t.GetJSON(ctx, "/openapi/v2", &document)
+	document := suite.GetJSON[swagger](ctx, t, "/openapi/v2")
 	t.Expect(document.Swagger).To(gomega.Equal("2.0"))
 	t.Expect(document.Info.Title).To(gomega.Equal("Kubernetes"))
 	for _, path := range []string{"/api/v1/namespaces/{namespace}/pods", "/apis/apps/v1/deployments",
@@ -68,11 +67,10 @@ func openAPIV2IsCacheable(ctx context.Context, t *suite.T) {
 
 // openAPIIndex returns the URL of each OpenAPI v3 document.
 func openAPIIndex(ctx context.Context, t *suite.T) map[string]struct{ ServerRelativeURL string } {
-	var index struct {
+	type index struct {
 		Paths map[string]struct{ ServerRelativeURL string }
 	}
-	t.GetJSON(ctx, "/openapi/v3", &index)
-	return index.Paths
+	return suite.GetJSON[index](ctx, t, "/openapi/v3").Paths
 }
 
 // openAPI is the part of an OpenAPI v3 document that the cases read.
@@ -97,8 +95,7 @@ func openAPIV3IsServed(ctx context.Context, t *suite.T) {
 	url := openAPIIndex(ctx, t)["apis/apps/v1"].ServerRelativeURL
 	t.Expect(url).To(gomega.MatchRegexp(`^/openapi/v3/apis/apps/v1\?hash=\w+$`))
 	got := t.Get(ctx, url)
-	var document openAPI
-	t.JSON(got, &document)
+	document := suite.JSON[openAPI](t, got)
 	t.Expect(document.OpenAPI).To(gomega.HavePrefix("3.0"))
 	t.Expect(document.Paths).To(gomega.HaveKey("/apis/apps/v1/namespaces/{namespace}/deployments"))
 	t.Expect(got.Header.Get("Cache-Control")).To(gomega.ContainSubstring("immutable"))
@@ -114,8 +111,7 @@ func openAPIV3FollowsACRD(ctx context.Context, t *suite.T) {
 	})))
 	key := strings.TrimPrefix(groupPath(w.Resource.GroupVersion().String()), "/")
 	t.Eventually(ctx, openAPIIndex).WithArguments(t).Should(gomega.HaveKey(key))
-	var document openAPI
-	t.GetJSON(ctx, "/openapi/v3/"+key, &document)
+	document := suite.GetJSON[openAPI](ctx, t, "/openapi/v3/"+key)
 	t.Expect(document.Paths).To(gomega.And(gomega.HaveKey(w.Path), gomega.HaveKey(w.Path+"/{name}")))
 	found := ""
 	for name, schema := range document.Components.Schemas {

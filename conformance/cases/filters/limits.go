@@ -180,8 +180,7 @@ func groupsCanBeTurnedOff(ctx context.Context, t *suite.T) {
 	beside.Answered(ctx, "/apis/autoscaling/v1/horizontalpodautoscalers", http.StatusNotFound)
 	beside.Answered(ctx, "/apis/autoscaling/v1", http.StatusNotFound)
 	beside.Answered(ctx, "/apis/autoscaling/v2/horizontalpodautoscalers", http.StatusOK)
-	var group metav1.APIGroup
-	beside.GetJSON(ctx, "/apis/autoscaling", &group)
+	group := suite.GetJSON[metav1.APIGroup](ctx, beside, "/apis/autoscaling")
 	t.Expect(group.Versions).
 		To(gomega.Equal([]metav1.GroupVersionForDiscovery{{GroupVersion: "autoscaling/v2", Version: "v2"}}))
 	t.Answered(ctx, "/apis/autoscaling/v1/horizontalpodautoscalers", http.StatusOK)

@@ -158,8 +158,7 @@ func largeListsAreWhole(ctx context.Context, t *suite.T) {
 	path := cms.Path() + "?limit=19&labelSelector=" + cms.Mine().LabelSelector
 	plain := t.Ask(ctx, suite.Request{Path: path, Header: map[string]string{"Accept-Encoding": "identity"}})
 	t.Expect(plain.Header.Get("Content-Encoding")).To(gomega.BeEmpty())
-	var list corev1.ConfigMapList
-	t.JSON(plain, &list)
+	list := suite.JSON[corev1.ConfigMapList](t, plain)
 	t.Expect(list.Kind).To(gomega.Equal("ConfigMapList"))
 	t.Expect(list.APIVersion).To(gomega.Equal("v1"))
 	t.Expect(list.Continue).NotTo(gomega.BeEmpty())

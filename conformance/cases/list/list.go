@@ -265,8 +265,7 @@ func listAsTable(ctx context.Context, t *suite.T) {
 	path := cms.Path() + "?labelSelector=" + cms.Mine().LabelSelector + "&includeObject="
 	for include, kind := range map[string]string{"": "PartialObjectMetadata", "Metadata": "PartialObjectMetadata",
 		"Object": "ConfigMap", "None": ""} {
-		var found metav1.Table
-		t.JSON(t.Ask(ctx, suite.Request{Path: path + include, Accept: suite.TableType}), &found)
+		found := suite.JSON[metav1.Table](t, t.Ask(ctx, suite.Request{Path: path + include, Accept: suite.TableType}))
 		t.Expect(found.Kind).To(gomega.Equal("Table"))
 		t.Expect(found.ResourceVersion).NotTo(gomega.BeEmpty())
 		at := slices.IndexFunc(found.ColumnDefinitions,
@@ -288,7 +287,7 @@ func listAsMetadata(ctx context.Context, t *suite.T) {
 		Path:   cms.Path() + "?labelSelector=" + cms.Mine().LabelSelector,
 		Accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
 	})
-	var list struct {
+	type listed struct {
 		Kind  string
 		Items []struct {
 			Kind     string
@@ -296,7 +295,7 @@ func listAsMetadata(ctx context.Context, t *suite.T) {
 			Data     map[string]string
 		}
 	}
-	t.JSON(got, &list)
+	list := suite.JSON[listed](t, got)
 	t.Expect(list.Kind).To(gomega.Equal("PartialObjectMetadataList"))
 	t.Expect(list.Items).To(gomega.HaveLen(2))
 	for i, item := range list.Items {

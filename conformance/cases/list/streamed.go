@@ -41,7 +41,7 @@ func streamedListsAreTheSameBytes(ctx context.Context, t *suite.T) {
 	mine := "labelSelector=" + cms.Mine().LabelSelector
 	for _, query := range []string{mine, mine + "&limit=2", mine + ",none=at-all"} {
 		got := t.Answered(ctx, cms.Path()+"?"+query, http.StatusOK)
-		t.Expect(string(got.Body)).To(gomega.Equal(reencoded(t, got, &corev1.ConfigMapList{})), "JSON with %s", query)
+		t.Expect(string(got.Body)).To(gomega.Equal(reencoded[corev1.ConfigMapList](t, got)), "JSON with %s", query)
 		binary := t.Ask(ctx, suite.Request{Path: cms.Path() + "?" + query, Accept: runtime.ContentTypeProtobuf})
 		t.Expect(bytes.Equal(binary.Body, reencodedProtobuf(t, binary))).
 			To(gomega.BeTrue(), "protobuf with %s: %q", query, binary.Body)
@@ -52,16 +52,15 @@ func streamedListsAreTheSameBytes(ctx context.Context, t *suite.T) {
 	}
 	for _, query := range []string{"", "?limit=1", "?labelSelector=none%3Dat-all"} {
 		got := t.Answered(ctx, w.Path+query, http.StatusOK)
-		t.Expect(string(got.Body)).To(gomega.Equal(reencoded(t, got, &map[string]any{})), "custom resources with %q",
+		t.Expect(string(got.Body)).To(gomega.Equal(reencoded[map[string]any](t, got)), "custom resources with %q",
 			query)
 	}
 }
 
 // reencoded decodes an answer, and encodes it as a whole.
-func reencoded(t *suite.T, got suite.Answer, into any) string {
-	t.JSON(got, into)
+func reencoded[V any](t *suite.T, got suite.Answer) string {
 	var whole bytes.Buffer
-	t.Must(json.NewEncoder(&whole).Encode(into), "encode: %s", got)
+	t.Must(json.NewEncoder(&whole).Encode(suite.JSON[V](t, got)), "encode: %s", got)
 	return whole.String()
 }
 

@@ -47,8 +47,7 @@ func Resources(list metav1.APIResourceList) []string {
 
 // served describes all that a server serves by itself, without custom resources.
 func served(ctx context.Context, t *suite.T) []string {
-	var groups metav1.APIGroupList
-	t.GetJSON(ctx, "/apis", &groups)
+	groups := suite.GetJSON[metav1.APIGroupList](ctx, t, "/apis")
 	paths := []string{"/api/v1"}
 	for _, group := range groups.Groups {
 		for _, version := range group.Versions {
@@ -59,8 +58,7 @@ func served(ctx context.Context, t *suite.T) []string {
 	}
 	var all []string
 	for _, path := range paths {
-		var list metav1.APIResourceList
-		t.GetJSON(ctx, path, &list)
+		list := suite.GetJSON[metav1.APIResourceList](ctx, t, path)
 		all = append(all, Resources(list)...)
 	}
 	return all

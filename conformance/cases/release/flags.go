@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"snowglobe.test/conformance/suite"
 )
 
@@ -39,12 +37,11 @@ func ungiven(flags []string) []string {
 
 func flagsAreThoseOfTheRelease(ctx context.Context, beside *suite.T) {
 	t := plain(ctx, beside)
-	var page struct {
-		metav1.TypeMeta
+	type flagz struct {
 		Flags map[string]string `json:"flags"`
 	}
-	t.JSON(t.Ask(ctx, suite.Request{Path: "/flagz", Accept: "application/json;v=v1beta1;g=config.k8s.io;as=Flagz"}),
-		&page)
+	page := suite.JSON[flagz](t, t.Ask(ctx, suite.Request{Path: "/flagz",
+		Accept: "application/json;v=v1beta1;g=config.k8s.io;as=Flagz"}))
 	var found []string
 	for name, value := range page.Flags {
 		found = append(found, name+"="+value)

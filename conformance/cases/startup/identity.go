@@ -60,8 +60,7 @@ func versionIsForEverybody(ctx context.Context, t *suite.T) {
 
 func storageVersionHash(ctx context.Context, t *suite.T) {
 	hash := func(path, resource string) string {
-		var list metav1.APIResourceList
-		t.GetJSON(ctx, path, &list)
+		list := suite.GetJSON[metav1.APIResourceList](ctx, t, path)
 		for _, r := range list.APIResources {
 			if r.Name == resource {
 				return r.StorageVersionHash

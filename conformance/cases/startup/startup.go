@@ -181,9 +181,7 @@ func heldHookKeepsReadyzRed(ctx context.Context, t *suite.T) {
 }
 
 func versionOf(ctx context.Context, t *suite.T) version.Info {
-	var info version.Info
-	t.GetJSON(ctx, "/version", &info)
-	return info
+	return suite.GetJSON[version.Info](ctx, t, "/version")
 }
 
 func versionIsWellFormed(ctx context.Context, t *suite.T) {

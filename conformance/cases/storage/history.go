@@ -97,9 +97,7 @@ type listed struct {
 }
 
 func page(ctx context.Context, t *suite.T, path string) listed {
-	var found listed
-	t.GetJSON(ctx, path, &found)
-	return found
+	return suite.GetJSON[listed](ctx, t, path)
 }
 
 func (l listed) names() []string {

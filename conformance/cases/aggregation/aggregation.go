@@ -41,7 +41,7 @@ type backend struct {
 
 // serve starts an aggregated server and its Service beside a control plane that cases
 // share. No APIService leads to it yet.
-func serve(ctx context.Context, beside *suite.T) *backend {
+func serve(ctx context.Context, beside *suite.T) (*backend, *suite.T) {
 	_, t := beside.Shared(ctx, "aggregation")
 	client, err := aggregatorclient.NewForConfig(t.Config)
 	t.Must(err, "client for APIServices")
@@ -55,7 +55,7 @@ func serve(ctx context.Context, beside *suite.T) *backend {
 	})
 	t.Must(err, "serve an aggregated API server")
 	t.Cleanup(b.Stop)
-	return b
+	return b, t
 }
 
 func (b *backend) widgets(version string) aggregated.Resource {
@@ -115,13 +115,13 @@ func (b *backend) until(ctx context.Context, version, wanted string) {
 }
 
 // ready is serve with a Service and an APIService for v1, through which Widgets are served.
-func ready(ctx context.Context, beside *suite.T) *backend {
-	b := serve(ctx, beside)
+func ready(ctx context.Context, beside *suite.T) (*backend, *suite.T) {
+	b, t := serve(ctx, beside)
 	b.makeService(ctx)
 	b.register(ctx, "v1")
 	b.until(ctx, "v1", "True Passed")
-	b.T.Served(ctx, b.path("v1"))
-	return b
+	t.Served(ctx, b.path("v1"))
+	return b, t
 }
 
 // client for Widgets through the aggregator.

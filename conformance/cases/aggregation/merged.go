@@ -36,8 +36,7 @@ var mergedCases = suite.Launching([]suite.Case{
 })
 
 func prioritiesOrder(ctx context.Context, beside *suite.T) {
-	b := serve(ctx, beside)
-	t := b.T
+	b, t := serve(ctx, beside)
 	b.makeService(ctx)
 	with := func(group, version int32) func(*apiregistrationv1.APIServiceSpec) {
 		return func(spec *apiregistrationv1.APIServiceSpec) {
@@ -80,8 +79,7 @@ func (b *backend) discovered(ctx context.Context, version string) []string {
 }
 
 func aggregatedGroupIsInDiscovery(ctx context.Context, beside *suite.T) {
-	b := ready(ctx, beside)
-	t := b.T
+	b, t := ready(ctx, beside)
 	fresh := []string{"Current", "widgets Widget", "wdg"}
 	t.Eventually(ctx, b.discovered).WithArguments("v1").Should(gomega.Equal(fresh))
 	t.Expect(b.discovered(ctx, "v2")).To(gomega.BeEmpty(), "v2 has no APIService")
@@ -90,8 +88,7 @@ func aggregatedGroupIsInDiscovery(ctx context.Context, beside *suite.T) {
 }
 
 func openAPIIsMerged(ctx context.Context, beside *suite.T) {
-	b := ready(ctx, beside)
-	t := b.T
+	b, t := ready(ctx, beside)
 	holds := func(document, text string) func() bool {
 		return func() bool { return strings.Contains(string(t.Answered(ctx, document, http.StatusOK).Body), text) }
 	}
@@ -106,8 +103,7 @@ func openAPIIsMerged(ctx context.Context, beside *suite.T) {
 }
 
 func deletedAPIServiceEndsItsGroup(ctx context.Context, beside *suite.T) {
-	b := ready(ctx, beside)
-	t := b.T
+	b, t := ready(ctx, beside)
 	b.register(ctx, "v2")
 	b.until(ctx, "v2", "True Passed")
 	t.Served(ctx, b.path("v2"))

@@ -49,8 +49,7 @@ var proxyCases = suite.Launching([]suite.Case{
 })
 
 func requestReachesTheServer(ctx context.Context, beside *suite.T) {
-	b := ready(ctx, beside)
-	t := b.T
+	b, t := ready(ctx, beside)
 	got := t.AnsweredTo(ctx, suite.Request{Method: http.MethodPost, Path: b.path("v1") + "?fieldManager=me%2Byou",
 		Body: b.widget("one", "red")}, http.StatusCreated)
 	asked := b.last()
@@ -69,8 +68,7 @@ func requestReachesTheServer(ctx context.Context, beside *suite.T) {
 }
 
 func identityGoesInHeaders(ctx context.Context, beside *suite.T) {
-	b := ready(ctx, beside)
-	t := b.T
+	b, t := ready(ctx, beside)
 	t.AnsweredTo(ctx, suite.Request{Path: b.path("v1"), Header: map[string]string{
 		"Impersonate-User": "jane", "Impersonate-Uid": "4711", "Impersonate-Group": "system:masters",
 		"Impersonate-Extra-Example.com%2fScopes": "development",
@@ -86,8 +84,7 @@ func identityGoesInHeaders(ctx context.Context, beside *suite.T) {
 }
 
 func ownIdentityHeadersAreDropped(ctx context.Context, beside *suite.T) {
-	b := ready(ctx, beside)
-	t := b.T
+	b, t := ready(ctx, beside)
 	t.Answered(ctx, b.path("v1"), http.StatusOK)
 	honest := b.last()
 	t.AnsweredTo(ctx, suite.Request{Path: b.path("v1"), Header: map[string]string{
@@ -102,8 +99,7 @@ func ownIdentityHeadersAreDropped(ctx context.Context, beside *suite.T) {
 }
 
 func watchGoesThrough(ctx context.Context, beside *suite.T) {
-	b := ready(ctx, beside)
-	t := b.T
+	b, t := ready(ctx, beside)
 	events := t.Watch(ctx, b.client().Watch, metav1.ListOptions{})
 	b.put("one", "red")
 	t.Expect(suite.Brief(events.Take(ctx, 1))).To(gomega.Equal([]string{"ADDED one"}))
@@ -118,8 +114,7 @@ func watchGoesThrough(ctx context.Context, beside *suite.T) {
 }
 
 func redirectIsNotPassedOn(ctx context.Context, beside *suite.T) {
-	b := ready(ctx, beside)
-	t := b.T
+	b, t := ready(ctx, beside)
 	for _, code := range []int{http.StatusMovedPermanently, http.StatusTemporaryRedirect} {
 		b.reply(nil, stub.Status{Code: code, Header: http.Header{"Location": {"https://elsewhere.example.com/steal"}}})
 		got := t.Answered(ctx, b.path("v1"), http.StatusBadGateway)
@@ -133,8 +128,7 @@ func redirectIsNotPassedOn(ctx context.Context, beside *suite.T) {
 }
 
 func upgradeIsPassedOn(ctx context.Context, beside *suite.T) {
-	b := ready(ctx, beside)
-	t := b.T
+	b, t := ready(ctx, beside)
 	b.reply(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -154,8 +148,7 @@ func upgradeIsPassedOn(ctx context.Context, beside *suite.T) {
 }
 
 func brokenAnswerIsAnError(ctx context.Context, beside *suite.T) {
-	b := ready(ctx, beside)
-	t := b.T
+	b, t := ready(ctx, beside)
 	remove := b.reply(nil, stub.ErrBreak)
 	t.AnsweredTo(ctx, suite.Request{Method: http.MethodPost, Path: b.path("v1"), Body: b.widget("one", "red")},
 		http.StatusServiceUnavailable)

@@ -52,8 +52,7 @@ func (b *backend) notServed(ctx context.Context, version string) (got suite.Answ
 }
 
 func missingServiceMakesUnavailable(ctx context.Context, beside *suite.T) {
-	b := serve(ctx, beside)
-	t := b.T
+	b, t := serve(ctx, beside)
 	b.register(ctx, "v1")
 	b.until(ctx, "v1", "False ServiceNotFound")
 	t.Expect(b.condition(ctx, "v1").Message).To(gomega.Equal(`service/api in "` + b.Namespace + `" is not present`))
@@ -68,8 +67,7 @@ func missingServiceMakesUnavailable(ctx context.Context, beside *suite.T) {
 }
 
 func serviceWithoutEndpoints(ctx context.Context, beside *suite.T) {
-	b := serve(ctx, beside)
-	t := b.T
+	b, t := serve(ctx, beside)
 	b.makeService(ctx, func(spec *corev1.ServiceSpec) {
 		*spec = corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "https", Port: 8443}}}
 	})
@@ -94,8 +92,7 @@ func serviceWithoutEndpoints(ctx context.Context, beside *suite.T) {
 }
 
 func failingDiscovery(ctx context.Context, beside *suite.T) {
-	b := serve(ctx, beside)
-	t := b.T
+	b, t := serve(ctx, beside)
 	b.makeService(ctx)
 	for version, answer := range map[string]stub.Status{
 		"v1": {Code: http.StatusInternalServerError},
@@ -120,8 +117,7 @@ func failingDiscovery(ctx context.Context, beside *suite.T) {
 }
 
 func untrustedServer(ctx context.Context, beside *suite.T) {
-	b := serve(ctx, beside)
-	t := b.T
+	b, t := serve(ctx, beside)
 	b.makeService(ctx)
 	wrong, err := b.WrongCA()
 	t.Must(err, "make a certificate authority")
@@ -133,7 +129,7 @@ func untrustedServer(ctx context.Context, beside *suite.T) {
 }
 
 func insecureAndBundle(ctx context.Context, beside *suite.T) {
-	b := serve(ctx, beside)
+	b, t := serve(ctx, beside)
 	refused := func(change func(*apiregistrationv1.APIService), field string) {
 		service := &apiregistrationv1.APIService{
 			ObjectMeta: metav1.ObjectMeta{Name: b.name("v1")},
@@ -144,7 +140,7 @@ func insecureAndBundle(ctx context.Context, beside *suite.T) {
 		}
 		change(service)
 		_, err := b.APIServices.Create(ctx, service, suite.DryRun)
-		b.T.Expect(b.T.Causes(err)).To(gomega.Equal([]string{field}))
+		t.Expect(t.Causes(err)).To(gomega.Equal([]string{field}))
 	}
 	refused(func(s *apiregistrationv1.APIService) { s.Spec.InsecureSkipTLSVerify = true }, "spec.insecureSkipTLSVerify")
 	refused(func(s *apiregistrationv1.APIService) { s.Name = "v2." + b.Group }, "metadata.name")

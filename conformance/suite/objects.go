@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -107,4 +108,14 @@ func (t *T) ServerAddresses(ctx context.Context) (addresses []string) {
 func (t *T) Identities(ctx context.Context) []coordinationv1.Lease {
 	return List(ctx, t, t.Kube.CoordinationV1().Leases(metav1.NamespaceSystem).List,
 		metav1.ListOptions{LabelSelector: "apiserver.kubernetes.io/identity=kube-apiserver"}).Items
+}
+
+// WebhookRule is one for a resource, of webhooks and policies.
+func WebhookRule(group, version, resource string,
+	operations ...registrationv1.OperationType) registrationv1.RuleWithOperations {
+	return registrationv1.RuleWithOperations{
+		Operations: operations,
+		Rule: registrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version},
+			Resources: []string{resource}},
+	}
 }

@@ -114,7 +114,11 @@ func (t *T) Answered(ctx context.Context, path string, code int) Answer {
 
 // AnsweredTo makes a raw request, which must be answered with that code.
 func (t *T) AnsweredTo(ctx context.Context, request Request, code int) Answer {
-	got := t.Ask(ctx, request)
+	return t.ExpectCode(t.Ask(ctx, request), code)
+}
+
+// ExpectCode asserts that an answer has that code, and returns it.
+func (t *T) ExpectCode(got Answer, code int) Answer {
 	t.Expect(got.Code).To(gomega.Equal(code), "%s", got)
 	return got
 }

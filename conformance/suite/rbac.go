@@ -5,11 +5,13 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Rule is one for resources of the core group.
+// Rule is one for a resource, like "configmaps" or "roles.rbac.authorization.k8s.io".
 func Rule(resource string, verbs ...string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
+	of := schema.ParseGroupResource(resource)
+	return rbacv1.PolicyRule{APIGroups: []string{of.Group}, Resources: []string{of.Resource}, Verbs: verbs}
 }
 
 // User is a user as the subject of a binding.

@@ -103,15 +103,6 @@ func patch(text string) answer {
 // fullName is the name of a webhook.
 func fullName(hook string) string { return hook + suite.GroupSuffix }
 
-func rule(group, version, resource string,
-	operations ...registrationv1.OperationType) registrationv1.RuleWithOperations {
-	return registrationv1.RuleWithOperations{
-		Operations: operations,
-		Rule: registrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version},
-			Resources: []string{resource}},
-	}
-}
-
 // own selects the case's namespace.
 func (h *hooks) own() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: h.maps.Namespace}}
@@ -123,7 +114,8 @@ func (h *hooks) validating(hook string,
 	none, ten := registrationv1.SideEffectClassNone, int32(10)
 	registered := registrationv1.ValidatingWebhook{
 		Name: fullName(hook), ClientConfig: h.at(hook), NamespaceSelector: h.own(),
-		Rules:       []registrationv1.RuleWithOperations{rule("", "v1", "configmaps", registrationv1.Create)},
+		Rules: []registrationv1.RuleWithOperations{
+			suite.WebhookRule("", "v1", "configmaps", registrationv1.Create)},
 		SideEffects: &none, TimeoutSeconds: &ten, AdmissionReviewVersions: []string{"v1"},
 	}
 	for _, f := range change {

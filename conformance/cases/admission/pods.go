@@ -163,8 +163,7 @@ func podSecurityWarns(ctx context.Context, t *suite.T) {
 	want := `299 - "would violate PodSecurity \"baseline:latest\": ` +
 		`privileged (container \"c\" must not set securityContext.privileged=true)"`
 	for path, object := range map[string]any{"/api/v1": pod(privileged), "/apis/apps/v1": p.deployment(privileged)} {
-		got := post(path, object)
-		t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
+		got := t.ExpectCode(post(path, object), http.StatusCreated)
 		t.Expect(got.Header.Values("Warning")).To(gomega.Equal([]string{want}), "%s", got)
 	}
 	t.Expect(post("/api/v1", pod()).Header.Values("Warning")).To(gomega.BeEmpty(), "nothing to warn of")

@@ -69,7 +69,7 @@ func (p *policies) name(short string) string { return p.Name + "-" + short }
 // made matches the creation of ConfigMaps.
 func made() *registrationv1.MatchResources {
 	return &registrationv1.MatchResources{ResourceRules: []registrationv1.NamedRuleWithOperations{{
-		RuleWithOperations: rule("", "v1", "configmaps", registrationv1.Create),
+		RuleWithOperations: suite.WebhookRule("", "v1", "configmaps", registrationv1.Create),
 	}}}
 }
 
@@ -138,9 +138,7 @@ func (p *policies) inForce(ctx context.Context, object *corev1.ConfigMap, says s
 
 // allowed asserts that nothing denies a ConfigMap.
 func (p *policies) allowed(ctx context.Context, object *corev1.ConfigMap) suite.Answer {
-	got := p.post(ctx, object)
-	p.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
-	return got
+	return p.ExpectCode(p.post(ctx, object), http.StatusCreated)
 }
 
 // denied asserts that a policy denies a ConfigMap.
@@ -247,7 +245,7 @@ func policyAppliesWhereItIsBound(ctx context.Context, t *suite.T) {
 		Expression: "object.metadata.name != 'quiet'"}}
 	object.Spec.MatchConstraints.ObjectSelector = without("color", "grey")
 	object.Spec.MatchConstraints.ExcludeResourceRules = []registrationv1.NamedRuleWithOperations{{
-		ResourceNames: []string{"excluded"}, RuleWithOperations: rule("", "v1", "configmaps",
+		ResourceNames: []string{"excluded"}, RuleWithOperations: suite.WebhookRule("", "v1", "configmaps",
 			registrationv1.OperationAll)}}
 	p.create(ctx, object)
 	bound := p.binding("bound")

@@ -210,7 +210,7 @@ func webhookConfigurationsCallNoWebhook(ctx context.Context, t *suite.T) {
 	})
 	h.validate(ctx, h.validating("all", func(w *registrationv1.ValidatingWebhook) {
 		w.NamespaceSelector = nil
-		w.Rules = []registrationv1.RuleWithOperations{rule("*", "*", "*", registrationv1.OperationAll)}
+		w.Rules = []registrationv1.RuleWithOperations{suite.WebhookRule("*", "*", "*", registrationv1.OperationAll)}
 	}))
 	h.ExpectStatus(h.post(ctx, "one"), suite.Refusal{Code: http.StatusBadRequest})
 	webhooks := h.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()

@@ -58,7 +58,8 @@ var webhookCases = suite.Launching([]suite.Case{
 func webhookIsToldTheWholeRequest(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	h.validate(ctx, h.validating("told", func(w *registrationv1.ValidatingWebhook) {
-		w.Rules = append(w.Rules, rule("", "v1", "configmaps", registrationv1.Update, registrationv1.Delete))
+		w.Rules = append(w.Rules,
+			suite.WebhookRule("", "v1", "configmaps", registrationv1.Update, registrationv1.Delete))
 		w.FailurePolicy = new(registrationv1.Ignore) // or else the clean-up could not delete ConfigMaps
 	}))
 	jane := h.As("jane", "system:masters", "painters").Kube.CoreV1().ConfigMaps(h.maps.Namespace)
@@ -190,7 +191,7 @@ func matchConditionsChooseRequests(ctx context.Context, t *suite.T) {
 func selectorsChooseRequests(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	updates := func(w *registrationv1.ValidatingWebhook) {
-		w.Rules = append(w.Rules, rule("", "v1", "configmaps", registrationv1.Update))
+		w.Rules = append(w.Rules, suite.WebhookRule("", "v1", "configmaps", registrationv1.Update))
 	}
 	labelled := func(w *registrationv1.ValidatingWebhook) {
 		w.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
@@ -227,7 +228,8 @@ func equivalentRequestsMatch(ctx context.Context, t *suite.T) {
 	match := func(policy registrationv1.MatchPolicyType) func(*registrationv1.ValidatingWebhook) {
 		return func(w *registrationv1.ValidatingWebhook) {
 			w.MatchPolicy = &policy
-			w.Rules = append(w.Rules, rule("autoscaling", "v1", "horizontalpodautoscalers", registrationv1.Create))
+			w.Rules = append(w.Rules,
+				suite.WebhookRule("autoscaling", "v1", "horizontalpodautoscalers", registrationv1.Create))
 		}
 	}
 	h.validate(ctx, h.validating("exact", match(registrationv1.Exact)),
@@ -286,8 +288,7 @@ func webhookWarningsReachTheClient(ctx context.Context, t *suite.T) {
 	h.validate(ctx, h.validating("warns"))
 	want := []string{`299 - "mind the gap"`, `299 - "and the step"`}
 	for name, code := range map[string]int{"good": http.StatusCreated, "bad": http.StatusBadRequest} {
-		got := h.post(ctx, name)
-		h.Expect(got.Code).To(gomega.Equal(code), "%s", got)
+		got := h.ExpectCode(h.post(ctx, name), code)
 		h.Expect(got.Header.Values("Warning")).To(gomega.Equal(want), "%s", got)
 	}
 }

@@ -13,8 +13,7 @@ import (
 
 func applyCreatesOnce(ctx context.Context, t *suite.T) {
 	o := configMap(ctx, t)
-	got := o.ask(ctx, "alice", data(`"color":"red"`))
-	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
+	got := t.ExpectCode(o.ask(ctx, "alice", data(`"color":"red"`)), http.StatusCreated)
 	created := o.decoded(got)
 	t.Expect(created.GetManagedFields()).To(gomega.HaveLen(1), "%s", got)
 	entry := created.GetManagedFields()[0]
@@ -26,8 +25,7 @@ func applyCreatesOnce(ctx context.Context, t *suite.T) {
 	t.Expect(entry.Subresource).To(gomega.BeEmpty())
 	t.Expect(entry.FieldsV1.GetRawString()).To(gomega.MatchJSON(`{"f:data":{"f:color":{}}}`))
 
-	again := o.ask(ctx, "alice", data(`"color":"red"`))
-	t.Expect(again.Code).To(gomega.Equal(http.StatusOK), "%s", again)
+	again := t.ExpectCode(o.ask(ctx, "alice", data(`"color":"red"`)), http.StatusOK)
 	t.Expect(o.decoded(again)).To(gomega.Equal(created), "applied again")
 }
 
@@ -51,8 +49,7 @@ func applyHandsAFieldOver(ctx context.Context, t *suite.T) {
 
 func applyDryRunDecidesAlike(ctx context.Context, t *suite.T) {
 	o := configMap(ctx, t)
-	imagined := o.ask(ctx, "alice", data(`"color":"red"`), "dryRun=All")
-	t.Expect(imagined.Code).To(gomega.Equal(http.StatusCreated), "%s", imagined)
+	t.ExpectCode(o.ask(ctx, "alice", data(`"color":"red"`), "dryRun=All"), http.StatusCreated)
 	t.Answered(ctx, o.collection+"/"+o.name, http.StatusNotFound)
 
 	created := o.apply(ctx, "alice", data(`"color":"red"`))

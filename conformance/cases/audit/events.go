@@ -152,11 +152,7 @@ func (a *auditor) policy(ctx context.Context) {
 		ObjectMeta: metav1.ObjectMeta{Name: a.Name},
 		Spec: registrationv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &registrationv1.MatchResources{ResourceRules: []registrationv1.NamedRuleWithOperations{{
-				RuleWithOperations: registrationv1.RuleWithOperations{
-					Operations: []registrationv1.OperationType{registrationv1.Create},
-					Rule: registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"},
-						Resources: []string{"configmaps"}},
-				},
+				RuleWithOperations: suite.WebhookRule("", "v1", "configmaps", registrationv1.Create),
 			}}},
 			Validations: []registrationv1.Validation{{Expression: "!has(object.data.size)", Message: "never"}},
 			AuditAnnotations: []registrationv1.AuditAnnotation{{Key: "size",

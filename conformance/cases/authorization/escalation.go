@@ -34,12 +34,11 @@ var grantCases = []suite.Case{
 
 // keeper is a user who may keep objects of RBAC in the case's namespace, and reads
 // ConfigMaps.
-func keeper(ctx context.Context, t *suite.T, resources ...string) (user string, as *suite.T) {
+func keeper(ctx context.Context, t *suite.T, resource string) (user string, as *suite.T) {
 	user = t.Name + "-keeper"
 	t.Grant(ctx, "keeper", user, suite.Rule("configmaps", "get", "list"),
-		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: resources,
-			Verbs: []string{"create", "update"}})
-	untilMay(ctx, t, user, attributes{Verb: "create", Group: rbacv1.GroupName, Resource: resources[0],
+		suite.Rule(resource+"."+rbacv1.GroupName, "create", "update"))
+	untilMay(ctx, t, user, attributes{Verb: "create", Group: rbacv1.GroupName, Resource: resource,
 		Namespace: t.Namespace(ctx)})
 	return user, t.As(user)
 }
@@ -70,12 +69,10 @@ func noRoleBeyondOnesOwnRights(ctx context.Context, t *suite.T) {
 		Body: rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Rules: []rbacv1.PolicyRule{more}}})
 	t.ExpectStatus(got, suite.Forbidden)
 
-	t.Grant(ctx, "escalate", user, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName},
-		Resources: []string{"roles"}, Verbs: []string{"escalate"}})
+	t.Grant(ctx, "escalate", user, suite.Rule("roles."+rbacv1.GroupName, "escalate"))
 	untilMay(ctx, t, user, attributes{Verb: "escalate", Group: rbacv1.GroupName, Resource: "roles",
 		Namespace: t.Namespace(ctx)})
-	got = make("more", own, more)
-	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
+	t.ExpectCode(make("more", own, more), http.StatusCreated)
 }
 
 func noBindingBeyondOnesOwnRights(ctx context.Context, t *suite.T) {
@@ -97,12 +94,10 @@ func noBindingBeyondOnesOwnRights(ctx context.Context, t *suite.T) {
 	got := make("none", "no-such-role")
 	t.ExpectStatus(got, suite.NotFound)
 
-	t.Grant(ctx, "bind", user, named(rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName},
-		Resources: []string{"roles"}, Verbs: []string{"bind"}}, "more"))
+	t.Grant(ctx, "bind", user, named(suite.Rule("roles."+rbacv1.GroupName, "bind"), "more"))
 	untilMay(ctx, t, user, attributes{Verb: "bind", Group: rbacv1.GroupName, Resource: "roles", Name: "more",
 		Namespace: t.Namespace(ctx)})
-	got = make("more", "more")
-	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
+	t.ExpectCode(make("more", "more"), http.StatusCreated)
 }
 
 func aggregationNeedsAllRights(ctx context.Context, t *suite.T) {
@@ -113,8 +108,7 @@ func aggregationNeedsAllRights(ctx context.Context, t *suite.T) {
 				gomega.ContainElement(gomega.HaveField("MatchLabels",
 					gomega.HaveKeyWithValue("rbac.authorization.k8s.io/aggregate-to-"+role, "true")))))
 	}
-	t.MakeClusterRole(ctx, name, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName},
-		Resources: []string{"clusterroles"}, Verbs: []string{"create"}})
+	t.MakeClusterRole(ctx, name, suite.Rule("clusterroles."+rbacv1.GroupName, "create"))
 	t.BindEverywhere(ctx, name, suite.ClusterRoleRef(name), suite.User(user))
 	untilMay(ctx, t, user, attributes{Verb: "create", Group: rbacv1.GroupName, Resource: "clusterroles"})
 	create := func(as *suite.T, aggregates *rbacv1.AggregationRule) suite.Answer {

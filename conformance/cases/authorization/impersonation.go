@@ -70,8 +70,7 @@ func impersonationReplacesTheUser(ctx context.Context, t *suite.T) {
 }
 
 func impersonationNeedsARightForEachPart(ctx context.Context, t *suite.T) {
-	uid := named(suite.Rule("uids", "impersonate"), "u-1")
-	uid.APIGroups = []string{authenticationv1.GroupName}
+	uid := named(suite.Rule("uids."+authenticationv1.GroupName, "impersonate"), "u-1")
 	user, as := robot(ctx, t, named(suite.Rule("users", "impersonate"), "jane"),
 		named(suite.Rule("groups", "impersonate"), "devs"), uid)
 	untilMay(ctx, t, user, attributes{Verb: "impersonate", Resource: "users", Name: "jane"})
@@ -104,8 +103,7 @@ func impersonationNeedsAUser(ctx context.Context, t *suite.T) {
 func constrainedImpersonation(ctx context.Context, t *suite.T) {
 	maps := t.ConfigMaps(ctx)
 	jane := t.Name + "-jane"
-	who := named(suite.Rule("users", "impersonate:user-info"), jane)
-	who.APIGroups = []string{authenticationv1.GroupName}
+	who := named(suite.Rule("users."+authenticationv1.GroupName, "impersonate:user-info"), jane)
 	user, as := robot(ctx, t, who, suite.Rule("configmaps", "impersonate-on:user-info:list"))
 	t.Grant(ctx, "janes", jane, suite.Rule("configmaps", "get", "list"))
 	untilMay(ctx, t, jane, attributes{Verb: "list", Resource: "configmaps", Namespace: maps.Namespace})

@@ -112,12 +112,10 @@ func strictValidationOfEveryWrite(ctx context.Context, t *suite.T) {
 			return t.Ask(ctx, suite.Request{Method: c.method, Path: w.Path + "/one?" + query, Body: []byte(c.body),
 				Header: map[string]string{"Content-Type": c.media}})
 		}
-		got := ask("fieldValidation=Strict")
-		t.Expect(got.Code).To(gomega.Equal(c.code), "%s", got)
+		got := t.ExpectCode(ask("fieldValidation=Strict"), c.code)
 		t.Expect(string(got.Body)).To(gomega.ContainSubstring(`unknown field \"spec.parts[1].surprise\"`), "%s", got)
 		t.Expect(w.Read(ctx, "one")).To(gomega.Equal(before), "after what was refused")
-		warned := ask("fieldValidation=Warn&dryRun=All")
-		t.Expect(warned.Code).To(gomega.Equal(http.StatusOK), "%s", warned)
+		warned := t.ExpectCode(ask("fieldValidation=Warn&dryRun=All"), http.StatusOK)
 		t.Expect(warned.Header.Get("Warning")).To(gomega.ContainSubstring("spec.parts[1].surprise"), "%s", warned)
 	}
 }

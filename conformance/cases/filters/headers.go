@@ -67,21 +67,20 @@ func originsAreAllowedByPattern(ctx context.Context, t *suite.T) {
 			Header: map[string]string{"Origin": origin}})
 	}
 	for _, origin := range []string{"https://example.com", "http://example.com:8080"} {
-		got := ask(beside, http.MethodGet, origin)
-		t.Expect(got.Code).To(gomega.Equal(http.StatusOK), "%s", got)
+		got := t.ExpectCode(ask(beside, http.MethodGet, origin), http.StatusOK)
 		t.Expect(got.Header.Get("Access-Control-Allow-Origin")).To(gomega.Equal(origin))
 		t.Expect(got.Header.Get("Access-Control-Allow-Credentials")).To(gomega.Equal("true"))
 		t.Expect(got.Header.Get("Access-Control-Expose-Headers")).To(gomega.Equal("Date"))
 	}
 	got := ask(beside.WithToken("no-such-token"), http.MethodOptions, "https://example.com")
-	t.Expect(got.Code).To(gomega.Equal(http.StatusNoContent), "%s", got)
+	t.ExpectCode(got, http.StatusNoContent)
 	t.Expect(got.Header.Get("Access-Control-Allow-Methods")).To(gomega.Equal("POST, GET, OPTIONS, PUT, DELETE, PATCH"))
 	t.Expect(got.Header.Get("Access-Control-Allow-Headers")).To(gomega.ContainSubstring("Authorization"))
 	for _, other := range []suite.Answer{
 		ask(beside, http.MethodGet, "https://example.com.evil.org"), ask(beside, http.MethodGet, ""),
 		ask(t, http.MethodGet, "https://example.com"),
 	} {
-		t.Expect(other.Code).To(gomega.Equal(http.StatusOK), "%s", other)
+		t.ExpectCode(other, http.StatusOK)
 		t.Expect(other.Header.Values("Access-Control-Allow-Origin")).To(gomega.BeEmpty())
 	}
 }

@@ -170,7 +170,7 @@ func tooManyInFlightIs429(ctx context.Context, t *suite.T) {
 
 // tooMany asserts that a request was one too many.
 func tooMany(t *suite.T, got suite.Answer) {
-	t.Expect(got.Code).To(gomega.Equal(http.StatusTooManyRequests), "%s", got)
+	t.ExpectCode(got, http.StatusTooManyRequests)
 	t.Expect(got.Header.Get("Retry-After")).To(gomega.Equal("1"), "%s", got)
 	t.Expect(string(got.Body)).To(gomega.Equal("Too many requests, please try again later.\n"))
 }

@@ -29,11 +29,8 @@ func holdAdmission(ctx context.Context, t *suite.T) *stub.Gate {
 				Name: "held.conformance.snowglobe.test", ClientConfig: hook.ClientConfig("/"),
 				SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
 				NamespaceSelector: metav1.SetAsLabelSelector(labels.Set{corev1.LabelMetadataName: maps.Namespace}),
-				Rules: []registrationv1.RuleWithOperations{{
-					Operations: []registrationv1.OperationType{registrationv1.Create},
-					Rule: registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"},
-						Resources: []string{"configmaps"}},
-				}},
+				Rules: []registrationv1.RuleWithOperations{
+					suite.WebhookRule("", "v1", "configmaps", registrationv1.Create)},
 			}},
 		})
 	t.Eventually(ctx, func() int {

@@ -115,11 +115,8 @@ func reviewed(ctx context.Context, beside *suite.T, version string,
 			Name: name + ".example.com", ClientConfig: served.ClientConfig("/" + name),
 			AdmissionReviewVersions: []string{"v1"},
 			SideEffects:             new(admissionregistrationv1.SideEffectClassNone), MatchPolicy: &policy,
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
-				Rule: admissionregistrationv1.Rule{APIGroups: []string{w.Resource.Group},
-					APIVersions: []string{version}, Resources: []string{"widgets"}},
-			}},
+			Rules: []admissionregistrationv1.RuleWithOperations{
+				suite.WebhookRule(w.Resource.Group, version, "widgets", admissionregistrationv1.OperationAll)},
 		}
 	}
 	configurations := t.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()

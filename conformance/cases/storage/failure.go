@@ -6,7 +6,6 @@ import (
 
 	"github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -101,13 +100,11 @@ func unsafeDeletionIsGuarded(ctx context.Context, t *suite.T) {
 	t.ExpectStatus(unsafely(ctx, other, path), suite.Invalid)
 	graceful := unsafely(ctx, other, path+"/broken", "gracePeriodSeconds")
 	t.ExpectStatus(graceful, suite.Invalid)
-	dry := unsafely(ctx, other, path+"/broken", "dryRun")
-	t.Expect(dry.Code).To(gomega.Equal(http.StatusOK), "%s", dry)
+	t.ExpectCode(unsafely(ctx, other, path+"/broken", "dryRun"), http.StatusOK)
 	entry(ctx, t, cp, brokenKey(namespace))
 
 	surgeon := allowed(ctx, other, "delete", "unsafe-delete-ignore-read-errors")
-	done := unsafely(ctx, surgeon, path+"/broken")
-	t.Expect(done.Code).To(gomega.Equal(http.StatusOK), "%s", done)
+	t.ExpectCode(unsafely(ctx, surgeon, path+"/broken"), http.StatusOK)
 	other.Answered(ctx, path, http.StatusOK)
 	missing := unsafely(ctx, surgeon, path+"/broken")
 	t.ExpectStatus(missing, suite.NotFound)
@@ -117,8 +114,7 @@ func unsafeDeletionIsGuarded(ctx context.Context, t *suite.T) {
 // authorizer knows.
 func allowed(ctx context.Context, t *suite.T, verbs ...string) *suite.T {
 	name := verbs[len(verbs)-1]
-	t.Grant(ctx, name, name, rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"},
-		Verbs: verbs})
+	t.Grant(ctx, name, name, suite.Rule("controllerrevisions.apps", verbs...))
 	user := t.As(name)
 	t.Eventually(ctx, func() int {
 		path := "/apis/apps/v1/namespaces/" + t.Namespace(ctx) + "/controllerrevisions/none"

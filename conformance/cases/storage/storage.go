@@ -268,8 +268,7 @@ func storageMigrationIsValidated(ctx context.Context, t *suite.T) {
 	}
 	refused(send("POST", migrations, ""), "spec.resource.resource")
 	refused(send("POST", migrations, "Things"), "spec.resource.resource")
-	created := send("POST", migrations, "things")
-	t.Expect(created.Code).To(gomega.Equal(201), "%s", created)
+	created := t.ExpectCode(send("POST", migrations, "things"), 201)
 	one := migrations + "/" + t.Name
 	// An update has to carry the version, which is that of the answer before.
 	follow := func(got suite.Answer) {
@@ -285,8 +284,7 @@ func storageMigrationIsValidated(ctx context.Context, t *suite.T) {
 	}
 	refused(send("PUT", one+"/status", "things", condition("Succeeded", "True"), condition("Failed", "True")),
 		"status.conditions")
-	done := send("PUT", one+"/status", "things", condition("Succeeded", "True"))
-	t.Expect(done.Code).To(gomega.Equal(200), "%s", done)
+	done := t.ExpectCode(send("PUT", one+"/status", "things", condition("Succeeded", "True")), 200)
 	follow(done)
 	refused(send("PUT", one+"/status", "things", condition("Succeeded", "False")), "status.conditions")
 }

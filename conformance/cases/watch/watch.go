@@ -304,7 +304,7 @@ func watchStaysInItsNamespace(ctx context.Context, t *suite.T) {
 
 // frames decodes the JSON documents of a watch stream that has ended.
 func frames(t *suite.T, got suite.Answer) []frame {
-	t.Expect(got.Code).To(gomega.Equal(http.StatusOK), "%s", got)
+	t.ExpectCode(got, http.StatusOK)
 	var events []frame
 	for line := range strings.Lines(string(got.Body)) {
 		var event frame

@@ -33,7 +33,7 @@ func fieldBehindAGateIsDropped(ctx context.Context, t *suite.T) {
 		}})
 	}
 	kept := func(got suite.Answer, code int) (version string) {
-		t.Expect(got.Code).To(gomega.Equal(code), "%s", got)
+		t.ExpectCode(got, code)
 		t.Expect(got.Header.Values("Warning")).To(gomega.BeEmpty(), "%s", got)
 		t.Expect(string(got.Body)).NotTo(gomega.Or(gomega.ContainSubstring(`"strategy"`),
 			gomega.ContainSubstring(`"preferredHolder"`)), "%s", got)
@@ -76,8 +76,7 @@ func declaredValidationAgrees(ctx context.Context, t *suite.T) {
 		t.Expect(fields).To(gomega.ConsistOf("spec.replicas", "spec.minReadySeconds"), "%s", got)
 	}
 	refused(send(http.MethodPost, path, -1, -2))
-	made := send(http.MethodPost, path, 0, 0)
-	t.Expect(made.Code).To(gomega.Equal(http.StatusCreated), "%s", made)
+	t.ExpectCode(send(http.MethodPost, path, 0, 0), http.StatusCreated)
 	refused(send(http.MethodPut, path+"/one", -1, -2))
 	t.Answered(ctx, path+"/one", http.StatusOK)
 	t.Expect(counted()).To(gomega.Equal(before), "differences and panics that the server has counted")

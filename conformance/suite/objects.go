@@ -2,8 +2,10 @@ package suite
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -118,4 +120,17 @@ func WebhookRule(group, version, resource string,
 		Rule: registrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version},
 			Resources: []string{resource}},
 	}
+}
+
+// Owners are who owns a field of an object, by its element in managedFields, like "f:color": the
+// managers and their operations, sorted.
+func Owners(of metav1.Object, field string) []string {
+	found := []string{}
+	for _, entry := range of.GetManagedFields() {
+		if strings.Contains(entry.FieldsV1.GetRawString(), `"`+strings.ReplaceAll(field, `"`, `\"`)+`"`) {
+			found = append(found, fmt.Sprint(entry.Manager, " ", entry.Operation))
+		}
+	}
+	slices.Sort(found)
+	return found
 }

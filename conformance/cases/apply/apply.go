@@ -133,18 +133,5 @@ func (o object) conflicts(got suite.Answer, manager, field string) {
 	o.Expect(cause.Message).To(gomega.ContainSubstring("conflict with %q", manager), "%s", got)
 }
 
-// owners returns who owns a field, by its element in managedFields, like "f:color": the
-// manager and the operation, sorted.
-func owners(of *unstructured.Unstructured, field string) []string {
-	found := []string{}
-	for _, entry := range of.GetManagedFields() {
-		if strings.Contains(entry.FieldsV1.GetRawString(), `"`+strings.ReplaceAll(field, `"`, `\"`)+`"`) {
-			found = append(found, fmt.Sprint(entry.Manager, " ", entry.Operation))
-		}
-	}
-	slices.Sort(found)
-	return found
-}
-
 // data is content for a ConfigMap, as JSON.
 func data(content string) fields { return fields{top: `"data":{` + content + `}`} }

@@ -33,12 +33,12 @@ func applyHandsAFieldOver(ctx context.Context, t *suite.T) {
 	o := configMap(ctx, t)
 	o.apply(ctx, "alice", data(`"color":"red","size":"L"`))
 	shared := o.apply(ctx, "bob", data(`"color":"red"`))
-	t.Expect(owners(shared, "f:color")).To(gomega.Equal([]string{"alice Apply", "bob Apply"}))
+	t.Expect(suite.Owners(shared, "f:color")).To(gomega.Equal([]string{"alice Apply", "bob Apply"}))
 	o.conflicts(o.ask(ctx, "alice", data(`"color":"blue","size":"L"`)), "bob", ".data.color")
 
 	left := o.apply(ctx, "alice", data(`"size":"L"`))
 	t.Expect(suite.Value(left, "data")).To(gomega.Equal(map[string]any{"color": "red", "size": "L"}))
-	t.Expect(owners(left, "f:color")).To(gomega.Equal([]string{"bob Apply"}))
+	t.Expect(suite.Owners(left, "f:color")).To(gomega.Equal([]string{"bob Apply"}))
 	o.conflicts(o.ask(ctx, "alice", data(`"color":"blue","size":"L"`)), "bob", ".data.color")
 
 	// Who owns a field alone changes it without being asked.
@@ -55,10 +55,10 @@ func applyDryRunDecidesAlike(ctx context.Context, t *suite.T) {
 	created := o.apply(ctx, "alice", data(`"color":"red"`))
 	added := o.apply(ctx, "bob", data(`"size":"L"`), "dryRun=All")
 	t.Expect(suite.Value(added, "data")).To(gomega.Equal(map[string]any{"color": "red", "size": "L"}))
-	t.Expect(owners(added, "f:size")).To(gomega.Equal([]string{"bob Apply"}))
+	t.Expect(suite.Owners(added, "f:size")).To(gomega.Equal([]string{"bob Apply"}))
 	o.conflicts(o.ask(ctx, "bob", data(`"color":"blue"`), "dryRun=All"), "alice", ".data.color")
 	forced := o.apply(ctx, "bob", data(`"color":"blue"`), "dryRun=All", "force=true")
-	t.Expect(owners(forced, "f:color")).To(gomega.Equal([]string{"bob Apply"}))
+	t.Expect(suite.Owners(forced, "f:color")).To(gomega.Equal([]string{"bob Apply"}))
 	t.Expect(o.read(ctx)).To(gomega.Equal(created), "after three dry runs")
 }
 
@@ -66,13 +66,13 @@ func updateTakesFieldsOver(ctx context.Context, t *suite.T) {
 	o := configMap(ctx, t)
 	o.apply(ctx, "alice", data(`"color":"red","size":"L"`))
 	updated := o.put(ctx, "bob", data(`"color":"blue","size":"L"`))
-	t.Expect(owners(updated, "f:color")).To(gomega.Equal([]string{"bob Update"}))
-	t.Expect(owners(updated, "f:size")).To(gomega.Equal([]string{"alice Apply"}), "bob did not change it")
+	t.Expect(suite.Owners(updated, "f:color")).To(gomega.Equal([]string{"bob Update"}))
+	t.Expect(suite.Owners(updated, "f:size")).To(gomega.Equal([]string{"alice Apply"}), "bob did not change it")
 
 	o.conflicts(o.ask(ctx, "alice", data(`"color":"red","size":"L"`)), "bob", ".data.color")
 	back := o.apply(ctx, "alice", data(`"color":"red","size":"L"`), "force=true")
 	t.Expect(suite.Value(back, "data", "color")).To(gomega.Equal("red"))
-	t.Expect(owners(back, "f:color")).To(gomega.Equal([]string{"alice Apply"}))
+	t.Expect(suite.Owners(back, "f:color")).To(gomega.Equal([]string{"alice Apply"}))
 	t.Expect(back.GetManagedFields()).To(gomega.HaveLen(1), "bob owns nothing any more")
 }
 
@@ -80,10 +80,10 @@ func removedFieldHasNoOwner(ctx context.Context, t *suite.T) {
 	o := configMap(ctx, t)
 	o.apply(ctx, "alice", data(`"color":"red","size":"L"`))
 	without := o.put(ctx, "bob", data(`"size":"L"`))
-	t.Expect(owners(without, "f:color")).To(gomega.BeEmpty())
-	t.Expect(owners(without, "f:size")).To(gomega.Equal([]string{"alice Apply"}))
+	t.Expect(suite.Owners(without, "f:color")).To(gomega.BeEmpty())
+	t.Expect(suite.Owners(without, "f:size")).To(gomega.Equal([]string{"alice Apply"}))
 	anew := o.apply(ctx, "carol", data(`"color":"blue"`))
-	t.Expect(owners(anew, "f:color")).To(gomega.Equal([]string{"carol Apply"}))
+	t.Expect(suite.Owners(anew, "f:color")).To(gomega.Equal([]string{"carol Apply"}))
 }
 
 func managersBeforeTheFirstApply(ctx context.Context, t *suite.T) {
@@ -93,7 +93,7 @@ func managersBeforeTheFirstApply(ctx context.Context, t *suite.T) {
 	t.Expect(cleared.GetManagedFields()).To(gomega.BeEmpty())
 	o.conflicts(o.ask(ctx, "carol", data(`"color":"blue"`)), "before-first-apply", ".data.color")
 	shared := o.apply(ctx, "carol", data(`"color":"red"`))
-	t.Expect(owners(shared, "f:color")).To(gomega.Equal([]string{"before-first-apply Update", "carol Apply"}))
+	t.Expect(suite.Owners(shared, "f:color")).To(gomega.Equal([]string{"before-first-apply Update", "carol Apply"}))
 }
 
 func oldUpdateManagersAreMerged(ctx context.Context, t *suite.T) {
@@ -105,9 +105,9 @@ func oldUpdateManagersAreMerged(ctx context.Context, t *suite.T) {
 		o.put(ctx, fmt.Sprintf("updater-%02d", i), data(content))
 	}
 	last := o.read(ctx)
-	t.Expect(owners(last, "f:own")).To(gomega.Equal([]string{"alice Apply"}))
-	t.Expect(owners(last, "f:k00")).To(gomega.Equal([]string{"ancient-changes Update"}))
-	t.Expect(owners(last, "f:k11")).To(gomega.Equal([]string{"updater-11 Update"}))
+	t.Expect(suite.Owners(last, "f:own")).To(gomega.Equal([]string{"alice Apply"}))
+	t.Expect(suite.Owners(last, "f:k00")).To(gomega.Equal([]string{"ancient-changes Update"}))
+	t.Expect(suite.Owners(last, "f:k11")).To(gomega.Equal([]string{"updater-11 Update"}))
 	updaters := 0
 	for _, entry := range last.GetManagedFields() {
 		if entry.Operation == metav1.ManagedFieldsOperationUpdate {

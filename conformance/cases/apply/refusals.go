@@ -40,7 +40,7 @@ func applyNeedsAManager(ctx context.Context, t *suite.T) {
 	}
 	t.Answered(ctx, o.collection+"/"+o.name, http.StatusNotFound)
 	longest := strings.Repeat("x", 128)
-	t.Expect(owners(o.apply(ctx, longest, data(`"color":"red"`)), "f:color")).
+	t.Expect(suite.Owners(o.apply(ctx, longest, data(`"color":"red"`)), "f:color")).
 		To(gomega.Equal([]string{longest + " Apply"}))
 
 	forced := t.Ask(ctx, suite.Request{

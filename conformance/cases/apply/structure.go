@@ -63,8 +63,8 @@ func applyMergesListsByKey(ctx context.Context, t *suite.T) {
 		return found
 	}
 	t.Expect(list()).To(gomega.ConsistOf("one first with env", "two second"))
-	t.Expect(owners(o.read(ctx), `k:{"name":"one"}`)).To(gomega.Equal([]string{"alice Apply", "bob Apply"}))
-	t.Expect(owners(o.read(ctx), `k:{"name":"two"}`)).To(gomega.Equal([]string{"bob Apply"}))
+	t.Expect(suite.Owners(o.read(ctx), `k:{"name":"one"}`)).To(gomega.Equal([]string{"alice Apply", "bob Apply"}))
+	t.Expect(suite.Owners(o.read(ctx), `k:{"name":"two"}`)).To(gomega.Equal([]string{"bob Apply"}))
 	o.conflicts(o.ask(ctx, "bob", containers(`{"name":"one","image":"other"}`)), "alice",
 		`.spec.template.spec.containers[name="one"].image`)
 	o.apply(ctx, "bob", containers(`{"name":"one"}`))
@@ -78,7 +78,7 @@ func applyReplacesAtomicValues(ctx context.Context, t *suite.T) {
 	args := containers(`{"name":"one","args":["x"]}`)
 	o.conflicts(o.ask(ctx, "bob", args), "alice", `.spec.template.spec.containers[name="one"].args`)
 	forced := o.apply(ctx, "bob", args, "force=true")
-	t.Expect(owners(forced, "f:args")).To(gomega.Equal([]string{"bob Apply"}))
+	t.Expect(suite.Owners(forced, "f:args")).To(gomega.Equal([]string{"bob Apply"}))
 	items, _ := suite.Value(forced, "spec", "template", "spec", "containers").([]any)
 	t.Expect(items).To(gomega.ConsistOf(gomega.HaveKeyWithValue("args", []any{"x"})))
 
@@ -87,7 +87,7 @@ func applyReplacesAtomicValues(ctx context.Context, t *suite.T) {
 	replaced := o.apply(ctx, "carol", selector, "force=true")
 	t.Expect(suite.Value(replaced, "spec", "template", "spec", "nodeSelector")).
 		To(gomega.Equal(map[string]any{"zone": "a"}))
-	t.Expect(owners(replaced, "f:nodeSelector")).To(gomega.Equal([]string{"carol Apply"}))
+	t.Expect(suite.Owners(replaced, "f:nodeSelector")).To(gomega.Equal([]string{"carol Apply"}))
 }
 
 func applyJoinsSets(ctx context.Context, t *suite.T) {
@@ -97,7 +97,7 @@ func applyJoinsSets(ctx context.Context, t *suite.T) {
 	o.apply(ctx, "alice", held(`"`+first+`"`))
 	both := o.apply(ctx, "bob", held(`"`+second+`","`+first+`"`))
 	t.Expect(both.GetFinalizers()).To(gomega.ConsistOf(first, second))
-	t.Expect(owners(both, `v:"`+first+`"`)).To(gomega.Equal([]string{"alice Apply", "bob Apply"}))
+	t.Expect(suite.Owners(both, `v:"`+first+`"`)).To(gomega.Equal([]string{"alice Apply", "bob Apply"}))
 	left := o.apply(ctx, "bob", held(`"`+first+`"`))
 	t.Expect(left.GetFinalizers()).To(gomega.Equal([]string{first}))
 	t.Expect(o.apply(ctx, "alice", fields{}).GetFinalizers()).To(gomega.Equal([]string{first}), "it is bob's as well")
@@ -114,7 +114,7 @@ func applyToStatusIsApart(ctx context.Context, t *suite.T) {
 	}
 	created := o.apply(ctx, "alice", both("1", "ignored"))
 	t.Expect(suite.Value(created, "status")).To(gomega.BeNil())
-	t.Expect(owners(created, "f:phase")).To(gomega.BeEmpty())
+	t.Expect(suite.Owners(created, "f:phase")).To(gomega.BeEmpty())
 
 	status := o
 	status.name = "a/status"
@@ -122,8 +122,8 @@ func applyToStatusIsApart(ctx context.Context, t *suite.T) {
 	applied := o.decoded(got)
 	t.Expect(suite.Value(applied, "status", "phase")).To(gomega.Equal("ready"))
 	t.Expect(suite.Value(applied, "spec", "size")).To(gomega.BeEquivalentTo(1))
-	t.Expect(owners(applied, "f:size")).To(gomega.Equal([]string{"alice Apply"}))
-	t.Expect(owners(applied, "f:phase")).To(gomega.Equal([]string{"controller Apply"}))
+	t.Expect(suite.Owners(applied, "f:size")).To(gomega.Equal([]string{"alice Apply"}))
+	t.Expect(suite.Owners(applied, "f:phase")).To(gomega.Equal([]string{"controller Apply"}))
 	for _, entry := range applied.GetManagedFields() {
 		want := map[string]string{"alice": "", "controller": "status"}
 		t.Expect(entry.Subresource).To(gomega.Equal(want[entry.Manager]), "manager %s: %s", entry.Manager, got)

@@ -4,10 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/onsi/gomega"
-
 	"snowglobe.test/conformance/suite"
-	"snowglobe.test/envtest"
 )
 
 var flagCases = suite.Launching([]suite.Case{
@@ -42,7 +39,7 @@ func badFlagsAreRefused(ctx context.Context, beside *suite.T) {
 		"--feature-gates=NoSuchGate=true":                  "NoSuchGate",
 		"--runtime-config=no.such.group/v1=true":           "no.such.group",
 	} {
-		beside.Expect(beside.NotLaunched(ctx, envtest.WithFlags(flag))).To(gomega.ContainSubstring(why), flag)
+		beside.Refuses(ctx, why, flag)
 	}
 	startsWithGoodOnes(ctx, beside)
 }
@@ -54,25 +51,17 @@ func malformedRangesAreRefused(ctx context.Context, beside *suite.T) {
 		"--service-node-port-range=32000-31000":  "service-node-port-range",
 		"--advertise-address=nowhere":            "advertise-address",
 	} {
-		beside.Expect(beside.NotLaunched(ctx, envtest.WithFlags(flag))).To(gomega.ContainSubstring(why), flag)
+		beside.Refuses(ctx, why, flag)
 	}
 	startsWithGoodOnes(ctx, beside)
 }
 
 func impossibleEmulationIsRefused(ctx context.Context, beside *suite.T) {
-	for _, refused := range []struct {
-		why   string
-		flags []string
-	}{
-		{"RuntimeConfigEmulationForwardCompatible cannot be set",
-			[]string{"--runtime-config-emulation-forward-compatible"}},
-		{"EmulationForwardCompatible cannot be set", []string{"--emulation-forward-compatible"}},
-		{"cannot set feature gate WatchListCompression to true, feature is PreAlpha at emulated version 1.36",
-			[]string{"--emulated-version=1.36", "--feature-gates=WatchListCompression=true"}},
-	} {
-		beside.Expect(beside.NotLaunched(ctx, envtest.WithFlags(refused.flags...))).
-			To(gomega.ContainSubstring(refused.why), "%q", refused.flags)
-	}
+	beside.Refuses(ctx, "RuntimeConfigEmulationForwardCompatible cannot be set",
+		"--runtime-config-emulation-forward-compatible")
+	beside.Refuses(ctx, "EmulationForwardCompatible cannot be set", "--emulation-forward-compatible")
+	beside.Refuses(ctx, "cannot set feature gate WatchListCompression to true, feature is PreAlpha at emulated "+
+		"version 1.36", "--emulated-version=1.36", "--feature-gates=WatchListCompression=true")
 	startsWithGoodOnes(ctx, beside)
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -248,19 +247,7 @@ func applyConflictsNameTheManager(ctx context.Context, t *suite.T) {
 	taken, err := apply(ctx, cms, "a", "bob", true, map[string]string{"content": "bob's"})
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Expect(taken.Data["content"]).To(gomega.Equal("bob's"))
-	t.Expect(managersOf(taken, "f:content")).To(gomega.Equal([]string{"bob"}))
-}
-
-// managersOf returns the managers that own a field of data.
-func managersOf(object *corev1.ConfigMap, field string) []string {
-	var found []string
-	for _, entry := range object.ManagedFields {
-		if strings.Contains(entry.FieldsV1.GetRawString(), `"`+field+`"`) {
-			found = append(found, entry.Manager)
-		}
-	}
-	slices.Sort(found)
-	return found
+	t.Expect(suite.Owners(taken, "f:content")).To(gomega.Equal([]string{"bob Apply"}))
 }
 
 func applyRemovesWhatItNoLongerNames(ctx context.Context, t *suite.T) {
@@ -269,11 +256,11 @@ func applyRemovesWhatItNoLongerNames(ctx context.Context, t *suite.T) {
 	t.Must(err, "apply as alice")
 	shared, err := apply(ctx, cms, "a", "bob", false, map[string]string{"shared": "x"})
 	t.Expect(err).NotTo(gomega.HaveOccurred(), "equal values do not conflict")
-	t.Expect(managersOf(shared, "f:shared")).To(gomega.Equal([]string{"alice", "bob"}))
+	t.Expect(suite.Owners(shared, "f:shared")).To(gomega.Equal([]string{"alice Apply", "bob Apply"}))
 	left, err := apply(ctx, cms, "a", "alice", false, map[string]string{"kept": "x"})
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Expect(left.Data).To(gomega.Equal(map[string]string{"shared": "x", "kept": "x"}))
-	t.Expect(managersOf(left, "f:shared")).To(gomega.Equal([]string{"bob"}))
+	t.Expect(suite.Owners(left, "f:shared")).To(gomega.Equal([]string{"bob Apply"}))
 }
 
 func immutableMeansImmutable(ctx context.Context, t *suite.T) {

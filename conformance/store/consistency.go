@@ -185,7 +185,7 @@ func writeInTurn(ctx context.Context, t *T, times int, names ...string) error {
 				return err
 			}
 			resp, err := t.Other.Kubernetes.OptimisticPut(ctx, t.Key(name), []byte(strconv.Itoa(i)),
-				got.KV.GetModRevision(), kubernetes.PutOptions{GetOnFailure: true})
+				got.KV.GetModRevision(), putOrTell)
 			if err := unrivalled("update "+name, resp.Succeeded, resp.KV, err); err != nil {
 				return err
 			}
@@ -200,13 +200,11 @@ func churn(ctx context.Context, client *kubernetes.Client, key string, events in
 	for i := range events {
 		var err error
 		if i%3 == 2 {
-			resp, failed := client.Kubernetes.OptimisticDelete(ctx, key, revision,
-				kubernetes.DeleteOptions{GetOnFailure: true})
+			resp, failed := client.Kubernetes.OptimisticDelete(ctx, key, revision, deleteOrTell)
 			err = unrivalled(fmt.Sprintf("delete %s of revision %d", key, revision), resp.Succeeded, resp.KV, failed)
 			revision = 0
 		} else {
-			resp, failed := client.Kubernetes.OptimisticPut(ctx, key, []byte(strconv.Itoa(i)), revision,
-				kubernetes.PutOptions{GetOnFailure: true})
+			resp, failed := client.Kubernetes.OptimisticPut(ctx, key, []byte(strconv.Itoa(i)), revision, putOrTell)
 			err = unrivalled(fmt.Sprintf("write %s of revision %d", key, revision), resp.Succeeded, resp.KV, failed)
 			revision = resp.Revision
 		}

@@ -80,12 +80,10 @@ func (r request) send(ctx context.Context, client *kubernetes.Client, key string
 		resp, err := client.Kubernetes.Get(ctx, key, kubernetes.GetOptions{})
 		return answer{key: registerOf(resp.KV)}, err
 	case r.value == "":
-		resp, err := client.Kubernetes.OptimisticDelete(ctx, key, r.expected,
-			kubernetes.DeleteOptions{GetOnFailure: true})
+		resp, err := client.Kubernetes.OptimisticDelete(ctx, key, r.expected, deleteOrTell)
 		return answer{resp.Succeeded, registerOf(resp.KV)}, err
 	}
-	resp, err := client.Kubernetes.OptimisticPut(ctx, key, []byte(r.value), r.expected,
-		kubernetes.PutOptions{GetOnFailure: true})
+	resp, err := client.Kubernetes.OptimisticPut(ctx, key, []byte(r.value), r.expected, putOrTell)
 	if resp.Succeeded {
 		return answer{true, register{resp.Revision, r.value}}, err
 	}

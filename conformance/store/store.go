@@ -167,8 +167,7 @@ func (s *Store) remove(ctx context.Context, prefix string) error {
 		return err
 	}
 	for _, kv := range left.Kvs {
-		if _, err := client.OptimisticDelete(ctx, string(kv.Key), kv.ModRevision,
-			kubernetes.DeleteOptions{GetOnFailure: true}); err != nil {
+		if _, err := client.OptimisticDelete(ctx, string(kv.Key), kv.ModRevision, deleteOrTell); err != nil {
 			return err
 		}
 	}

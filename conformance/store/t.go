@@ -62,6 +62,12 @@ func errorOf(_ any, err error) error { return err }
 // Key is a key of this case.
 func (t *T) Key(name string) string { return t.Prefix + name }
 
+// What is refused is told of the key as it is, as an API server is.
+var (
+	putOrTell    = kubernetes.PutOptions{GetOnFailure: true}
+	deleteOrTell = kubernetes.DeleteOptions{GetOnFailure: true}
+)
+
 // Create writes a key that does not exist, as an API server does, and returns its revision.
 func (t *T) Create(ctx context.Context, name, value string) int64 {
 	return t.createWith(ctx, name, value, kubernetes.PutOptions{})
@@ -93,8 +99,7 @@ func (t *T) updateWith(ctx context.Context, name, value string, revision int64, 
 
 // Delete removes a key whose last revision is known, and returns the revision of the deletion.
 func (t *T) Delete(ctx context.Context, name string, revision int64) int64 {
-	resp, err := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key(name), revision,
-		kubernetes.DeleteOptions{GetOnFailure: true})
+	resp, err := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key(name), revision, deleteOrTell)
 	t.Must(err, "delete %s of revision %d", name, revision)
 	if !resp.Succeeded {
 		t.Failf("delete %s of revision %d: refused, with %v as the present state", name, revision, resp.KV)

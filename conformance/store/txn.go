@@ -37,8 +37,7 @@ var txnCases = []Case{
 			created := t.Create(ctx, "a", "1")
 			updated := t.Update(ctx, "a", "2", created)
 			for _, stale := range []int64{created, created - 1, updated + 1, 0} {
-				resp, err := t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("3"), stale,
-					kubernetes.PutOptions{GetOnFailure: true})
+				resp, err := t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("3"), stale, putOrTell)
 				t.Must(err, "update a of revision %d", stale)
 				t.refusal(resp.Succeeded, resp.KV, stale, "2", updated)
 				t.unchanged(ctx, "a", "2", updated)
@@ -52,8 +51,7 @@ var txnCases = []Case{
 		Test: func(ctx context.Context, t *T) {
 			created := t.Create(ctx, "a", "1")
 			t.Delete(ctx, "a", created)
-			resp, err := t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("2"), created,
-				kubernetes.PutOptions{GetOnFailure: true})
+			resp, err := t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("2"), created, putOrTell)
 			t.Must(err, "update a of revision %d", created)
 			if resp.Succeeded || resp.KV != nil {
 				t.Failf("a was deleted; an update of its revision %d: succeeded: %t, with %s as the present state",
@@ -81,8 +79,7 @@ var txnCases = []Case{
 			created := t.Create(ctx, "a", "1")
 			updated := t.Update(ctx, "a", "2", created)
 			for _, stale := range []int64{created, updated + 1} {
-				resp, err := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key("a"), stale,
-					kubernetes.DeleteOptions{GetOnFailure: true})
+				resp, err := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key("a"), stale, deleteOrTell)
 				t.Must(err, "delete a of revision %d", stale)
 				t.refusal(resp.Succeeded, resp.KV, stale, "2", updated)
 				t.unchanged(ctx, "a", "2", updated)
@@ -98,8 +95,7 @@ var txnCases = []Case{
 			created := t.Create(ctx, "gone", "1")
 			t.Delete(ctx, "gone", created)
 			for _, name := range []string{"gone", "never"} {
-				resp, err := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key(name), created,
-					kubernetes.DeleteOptions{GetOnFailure: true})
+				resp, err := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key(name), created, deleteOrTell)
 				t.Must(err, "delete %s of revision %d", name, created)
 				if resp.Succeeded || resp.KV != nil {
 					t.Failf("%s does not exist; a delete of its revision %d: succeeded: %t, with %s as the "+
@@ -154,10 +150,8 @@ var txnCases = []Case{
 			revision := t.Create(ctx, "a", "1")
 			watch := t.WatchAfter(ctx, revision)
 			_, err := t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("2"), 0, kubernetes.PutOptions{})
-			_, other := t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("2"), revision+1,
-				kubernetes.PutOptions{GetOnFailure: true})
-			_, third := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key("a"), revision+1,
-				kubernetes.DeleteOptions{GetOnFailure: true})
+			_, other := t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("2"), revision+1, putOrTell)
+			_, third := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key("a"), revision+1, deleteOrTell)
 			t.Must(errors.Join(err, other, third), "write what is refused")
 			watch.Quiet(ctx, "marker")
 		},
@@ -239,8 +233,7 @@ func increment(ctx context.Context, client *kubernetes.Client, key string) error
 		if err != nil {
 			return err
 		}
-		resp, err := client.Kubernetes.OptimisticPut(ctx, key, []byte(strconv.Itoa(value+1)), kv.ModRevision,
-			kubernetes.PutOptions{GetOnFailure: true})
+		resp, err := client.Kubernetes.OptimisticPut(ctx, key, []byte(strconv.Itoa(value+1)), kv.ModRevision, putOrTell)
 		if err != nil || resp.Succeeded {
 			return err
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/onsi/gomega"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/client/v3/kubernetes"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -362,8 +361,7 @@ func (t *T) loadUntil(ctx context.Context, writers, each int, stop <-chan struct
 					return refused
 				default:
 				}
-				resp, err := t.either(i).Kubernetes.OptimisticPut(ctx, key, fmt.Append(nil, n), revision,
-					kubernetes.PutOptions{GetOnFailure: true})
+				resp, err := t.either(i).Kubernetes.OptimisticPut(ctx, key, fmt.Append(nil, n), revision, putOrTell)
 				if err != nil {
 					return err
 				}

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -42,7 +41,10 @@ if one is not.`,
 			if err != nil {
 				return err
 			}
-			verdicts, err := opts.all(ctx, b.built.Process, drawn(jobs, seed, sample), progress)
+			if sample > 0 {
+				jobs = trial.DrawJobs(jobs, seed, sample)
+			}
+			verdicts, err := opts.all(ctx, b.built.Process, jobs, progress)
 			if err != nil {
 				return err
 			}
@@ -75,21 +77,6 @@ func killed(kept *trial.Kept, mutants []mutation.Mutant) ([]trial.Job, error) {
 		jobs = append(jobs, trial.Job{Mutant: m, Cases: []string{v.By}})
 	}
 	return jobs, nil
-}
-
-// drawn takes n of the jobs by a seed, or all.
-func drawn(jobs []trial.Job, seed uint64, n int) []trial.Job {
-	if n == 0 {
-		return jobs
-	}
-	var mutants []mutation.Mutant
-	for _, j := range jobs {
-		mutants = append(mutants, j.Mutant)
-	}
-	mutants = trial.Draw(mutants, seed, n)
-	return slices.DeleteFunc(jobs, func(j trial.Job) bool {
-		return !slices.ContainsFunc(mutants, func(m mutation.Mutant) bool { return m.ID == j.Mutant.ID })
-	})
 }
 
 // missed is an error that names the mutants that were not killed.

@@ -72,20 +72,26 @@ func (b *Baseline) Reached() map[int]bool {
 // of its own system are first, among them those that reach it, and among these the cheap ones.
 func (b *Baseline) Candidates(mutant int, system string) []string {
 	type candidate struct {
-		id           string
-		far, foreign bool
-		took         time.Duration
+		id   string
+		rank int
+		took time.Duration
 	}
 	boot := has(b.Boot, mutant)
 	var all []candidate
 	for _, line := range b.Cases {
-		reaches := has(line.Reached, mutant)
+		reaches, rank := has(line.Reached, mutant), 0
+		if !strings.HasPrefix(line.Case, system+"/") {
+			rank += 2
+		}
+		if !reaches {
+			rank++
+		}
 		if reaches || boot {
-			all = append(all, candidate{line.Case, !reaches, !strings.HasPrefix(line.Case, system+"/"), line.Took})
+			all = append(all, candidate{line.Case, rank, line.Took})
 		}
 	}
 	slices.SortStableFunc(all, func(a, c candidate) int {
-		return cmp.Or(last(a.foreign, c.foreign), last(a.far, c.far), cmp.Compare(a.took, c.took))
+		return cmp.Or(cmp.Compare(a.rank, c.rank), cmp.Compare(a.took, c.took))
 	})
 	var ids []string
 	for _, c := range all {
@@ -98,15 +104,4 @@ func (b *Baseline) Candidates(mutant int, system string) []string {
 func has(sorted []int, n int) bool {
 	_, found := slices.BinarySearch(sorted, n)
 	return found
-}
-
-// last orders what is true behind what is not.
-func last(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
 }

@@ -12,12 +12,21 @@ import (
 // Draw takes n mutants by a seed. Each has its own place in the order of a seed, so that new
 // mutants do not change what is drawn of the others.
 func Draw(mutants []mutation.Mutant, seed uint64, n int) []mutation.Mutant {
-	place := func(m mutation.Mutant) string {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", seed, m.ID))
+	return draw(mutants, seed, n, func(m mutation.Mutant) string { return m.ID })
+}
+
+// DrawJobs is Draw for jobs.
+func DrawJobs(jobs []Job, seed uint64, n int) []Job {
+	return draw(jobs, seed, n, func(j Job) string { return j.Mutant.ID })
+}
+
+func draw[M any](all []M, seed uint64, n int, id func(M) string) []M {
+	place := func(m M) string {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", seed, id(m)))
 		return string(sum[:])
 	}
-	drawn := slices.Clone(mutants)
-	slices.SortFunc(drawn, func(a, b mutation.Mutant) int { return cmp.Compare(place(a), place(b)) })
+	drawn := slices.Clone(all)
+	slices.SortFunc(drawn, func(a, b M) int { return cmp.Compare(place(a), place(b)) })
 	return drawn[:min(n, len(drawn))]
 }
 

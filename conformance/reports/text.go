@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"snowglobe.test/conformance/engine"
 )
 
@@ -51,19 +53,11 @@ func (t Text) Case(r engine.Result) {
 
 // counted is the number of cases, and how many have which reach if some of them are Linked.
 func counted(cases []engine.Info) string {
-	text := plural(len(cases), "case")
+	text := english.Plural(len(cases), "case", "")
 	if slices.ContainsFunc(cases, func(c engine.Info) bool { return c.Reach() == engine.Linked }) {
 		text += " (" + engine.Reaches(cases) + ")"
 	}
 	return text
-}
-
-// plural is a number of things.
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func indent(text string) string {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/dustin/go-humanize/english"
+
 	"snowglobe.test/scenarios/script"
 )
 
@@ -27,12 +29,7 @@ func replay(of script.Script, c Case, found *Found) string {
 	return string(c.with(draft.Script()).Text())
 }
 
-func count(n int, of string) string {
-	if n == 1 {
-		return "1 " + of
-	}
-	return fmt.Sprintf("%d %ss", n, of)
-}
+func count(n int, of string) string { return english.Plural(n, of, "") }
 
 // maxSummary is how much of an error a comment has, in bytes.
 const maxSummary = 200

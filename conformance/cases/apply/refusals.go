@@ -57,8 +57,7 @@ func applyOfManagedFieldsIsRefused(ctx context.Context, t *suite.T) {
 	before := o.apply(ctx, "alice", data(`"color":"red"`))
 	refused := func(body []byte, why string) {
 		got := o.send(ctx, body, "fieldManager=bob", "force=true")
-		status := t.ExpectStatus(got, suite.BadRequest)
-		t.Expect(status.Message).To(gomega.ContainSubstring(why), "%s", got)
+		t.Expect(t.ExpectStatus(got, suite.BadRequest).Message).To(gomega.ContainSubstring(why), "%s", got)
 	}
 	refused(o.body(fields{metadata: `"managedFields":[{"manager":"bob","operation":"Apply"}]`,
 		top: `"data":{"color":"blue"}`}),
@@ -83,8 +82,7 @@ func applyWithUIDDoesNotCreate(ctx context.Context, t *suite.T) {
 
 	created := o.apply(ctx, "alice", data(`"color":"red"`))
 	changed := o.apply(ctx, "alice", data(`"color":"green"`))
-	another := o.ask(ctx, "alice", identified(`"uid":"`+other+`"`))
-	t.ExpectStatus(another, suite.Invalid)
+	t.ExpectStatus(o.ask(ctx, "alice", identified(`"uid":"`+other+`"`)), suite.Invalid)
 	old := o.ask(ctx, "alice", identified(`"resourceVersion":"`+created.GetResourceVersion()+`"`))
 	t.ExpectStatus(old, suite.Conflict)
 	t.Expect(o.read(ctx)).To(gomega.Equal(changed), "after what was refused")

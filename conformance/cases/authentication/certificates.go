@@ -60,8 +60,7 @@ func frontProxyHeadersNeedAFrontProxy(ctx context.Context, t *suite.T) {
 	header := map[string]string{"X-Remote-User": "system:admin", "X-Remote-Group": "system:masters",
 		"X-Remote-Uid": "u-1", "X-Remote-Extra-Project": "snow"}
 	got := t.WithToken("").Ask(ctx, suite.Request{Path: "/api/v1/nodes", Header: header})
-	status := t.ExpectStatus(got, suite.Forbidden)
-	t.Expect(status.Message).To(gomega.ContainSubstring(`User "system:anonymous" cannot`))
+	t.Expect(t.ExpectStatus(got, suite.Forbidden).Message).To(gomega.ContainSubstring(`User "system:anonymous" cannot`))
 	t.Account(ctx, "robot")
 	robot := t.WithToken(t.Token(ctx, "robot", authenticationv1.TokenRequestSpec{}))
 	t.Expect(t.UserIn(robot.AskWhoAmI(ctx, header))).To(gomega.Equal(robot.MustWhoAmI(ctx)))

@@ -91,8 +91,7 @@ func noBindingBeyondOnesOwnRights(ctx context.Context, t *suite.T) {
 		gomega.HavePrefix(`rolebindings.rbac.authorization.k8s.io "more" is forbidden: user "%s"`, user),
 		gomega.HaveSuffix("is attempting to grant RBAC permissions not currently held:\n"+
 			`{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}`)))
-	got := make("none", "no-such-role")
-	t.ExpectStatus(got, suite.NotFound)
+	t.ExpectStatus(make("none", "no-such-role"), suite.NotFound)
 
 	t.Grant(ctx, "bind", user, named(suite.Rule("roles."+rbacv1.GroupName, "bind"), "more"))
 	untilMay(ctx, t, user, attributes{Verb: "bind", Group: rbacv1.GroupName, Resource: "roles", Name: "more",

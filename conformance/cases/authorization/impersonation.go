@@ -85,8 +85,7 @@ func impersonationNeedsARightForEachPart(ctx context.Context, t *suite.T) {
 		{"Impersonate-User": "jane", "Impersonate-Extra-project": "snow"},
 		{"Impersonate-User": "system:serviceaccount:default:default"},
 	} {
-		got := as.AskWhoAmI(ctx, header)
-		status := t.ExpectStatus(got, suite.Forbidden)
+		status := t.ExpectStatus(as.AskWhoAmI(ctx, header), suite.Forbidden)
 		t.Expect(status.Message).To(gomega.ContainSubstring(`User "%s" cannot impersonate`, user), "%v", header)
 	}
 	t.Expect(t.UserIn(as.AskWhoAmI(ctx, nil)).Username).To(gomega.Equal(user))
@@ -111,8 +110,7 @@ func constrainedImpersonation(ctx context.Context, t *suite.T) {
 		Namespace: maps.Namespace})
 	as.Answered(ctx, maps.Path(), http.StatusForbidden)
 	as.As(jane).Answered(ctx, maps.Path(), http.StatusOK)
-	got := as.As(jane).Get(ctx, maps.Path()+"/a")
-	status := t.ExpectStatus(got, suite.Forbidden)
+	status := t.ExpectStatus(as.As(jane).Get(ctx, maps.Path()+"/a"), suite.Forbidden)
 	t.Expect(status.Message).To(gomega.Equal(fmt.Sprintf(
 		`configmaps "a" is forbidden: User "%s" cannot impersonate-on:user-info:get resource "configmaps" in API `+
 			`group "" in the namespace "%s"`, user, maps.Namespace)))

@@ -159,8 +159,7 @@ func strictValidationNamesUnknownFields(ctx context.Context, t *suite.T) {
 		return t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: w.Path + "?fieldValidation=" + mode,
 			Body: object})
 	}
-	refused := create("strict", metav1.FieldValidationStrict)
-	status := t.ExpectStatus(refused, suite.BadRequest)
+	status := t.ExpectStatus(create("strict", metav1.FieldValidationStrict), suite.BadRequest)
 	t.Expect(status.Message).To(gomega.ContainSubstring(`unknown field "spec.surprise"`))
 	warned := t.ExpectCode(create("warn", metav1.FieldValidationWarn), http.StatusCreated)
 	t.Expect(warned.Header.Get("Warning")).To(gomega.ContainSubstring(`spec.surprise`))

@@ -248,7 +248,6 @@ func preferredVersionOfACustomGroup(ctx context.Context, t *suite.T) {
 
 func unknownMediaTypeIs406(ctx context.Context, t *suite.T) {
 	for _, path := range []string{"/apis", "/api/v1/namespaces"} {
-		got := t.Ask(ctx, suite.Request{Path: path, Accept: "application/x-no-such-type"})
-		t.ExpectStatus(got, suite.NotAcceptable)
+		t.ExpectStatus(t.Ask(ctx, suite.Request{Path: path, Accept: "application/x-no-such-type"}), suite.NotAcceptable)
 	}
 }

@@ -158,6 +158,5 @@ func formOfDiscoveryIsNegotiated(ctx context.Context, t *suite.T) {
 		"it is accepted too")
 	t.Expect(kind(unknown+",application/json")).To(gomega.Equal("APIGroupList"),
 		"what an older server answers a newer client")
-	alone := t.Ask(ctx, suite.Request{Path: "/apis", Accept: unknown})
-	t.ExpectStatus(alone, suite.NotAcceptable)
+	t.ExpectStatus(t.Ask(ctx, suite.Request{Path: "/apis", Accept: unknown}), suite.NotAcceptable)
 }

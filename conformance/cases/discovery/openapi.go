@@ -48,8 +48,7 @@ func openAPIV2IsServed(ctx context.Context, t *suite.T) {
 	}
 	t.Expect(document.Definitions["io.k8s.api.core.v1.Pod"]).NotTo(gomega.BeNil(), "Pod is not described")
 	const protobuf = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-	binary := t.Ask(ctx, suite.Request{Path: "/openapi/v2", Accept: protobuf})
-	t.Expect(binary.Code).To(gomega.Equal(http.StatusOK))
+	binary := t.AnsweredTo(ctx, suite.Request{Path: "/openapi/v2", Accept: protobuf}, http.StatusOK)
 	t.Expect(binary.Header.Get("Content-Type")).To(gomega.Equal(protobuf))
 	// The first field of the document is its version, 2.0.
 	t.Expect(bytes.HasPrefix(binary.Body, []byte("\x0a\x032.0"))).To(gomega.BeTrue(), "not a protobuf document: %.20q",

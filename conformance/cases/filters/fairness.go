@@ -79,7 +79,7 @@ func (f flows) create(ctx context.Context, schema *flowcontrolv1.FlowSchema) *fl
 func (f flows) level(ctx context.Context,
 	response flowcontrolv1.LimitResponse) *flowcontrolv1.PriorityLevelConfiguration {
 	client := f.Kube.FlowcontrolV1().PriorityLevelConfigurations()
-	made := suite.Create(ctx, f.T, client.Create, &flowcontrolv1.PriorityLevelConfiguration{
+	return suite.Create(ctx, f.T, client.Create, &flowcontrolv1.PriorityLevelConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: f.Name},
 		Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
 			Type: flowcontrolv1.PriorityLevelEnablementLimited,
@@ -88,7 +88,6 @@ func (f flows) level(ctx context.Context,
 				LimitResponse: response},
 		},
 	})
-	return made
 }
 
 // uids returns those of a flow schema and of its priority level.

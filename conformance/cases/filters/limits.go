@@ -50,8 +50,7 @@ func largeBodyIs413(ctx context.Context, t *suite.T) {
 	for method, path := range map[string]string{http.MethodPost: maps.Path(), http.MethodPut: maps.Path() + "/a",
 		http.MethodPatch: maps.Path() + "/a"} {
 		got := t.Ask(ctx, suite.Request{Method: method, Path: path, Body: huge, Header: patchType(method)})
-		status := t.ExpectStatus(got, suite.TooLarge)
-		t.Expect(status.Message).To(gomega.ContainSubstring("limit is 3145728"))
+		t.Expect(t.ExpectStatus(got, suite.TooLarge).Message).To(gomega.ContainSubstring("limit is 3145728"))
 	}
 	t.Expect(maps.Read(ctx, "a").Data).To(gomega.HaveKeyWithValue("content", "first"), "what is stored")
 	maps.MustCreate(ctx, small)

@@ -117,10 +117,11 @@ func lateCacheGivesNoStaleList(ctx context.Context, t *suite.T) {
 }
 
 // tooLarge asserts that an answer says that the version asked for is in the future.
-func tooLarge(t *suite.T, got suite.Answer) {
+func tooLarge(t *suite.T, got suite.Answer) metav1.Status {
 	status := t.ExpectStatus(got, suite.Timeout)
 	t.Expect(status.Details.Causes).
 		To(gomega.ContainElement(gomega.HaveField("Type", metav1.CauseTypeResourceVersionTooLarge)), "%s", got)
+	return status
 }
 
 func startingCacheIs429(ctx context.Context, t *suite.T) {

@@ -86,9 +86,8 @@ func streamingListIsCompressed(ctx context.Context, t *suite.T) {
 	watched := cms.Path() + "?watch=1&timeoutSeconds=2&labelSelector=" + cms.Mine().LabelSelector
 	streamed := watched + "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 	ask := func(path, encoding string) suite.Answer {
-		got := t.AnsweredTo(ctx, suite.Request{Path: path, Header: map[string]string{"Accept-Encoding": encoding}},
+		return t.AnsweredTo(ctx, suite.Request{Path: path, Header: map[string]string{"Accept-Encoding": encoding}},
 			http.StatusOK)
-		return got
 	}
 	zipped := ask(streamed, "gzip")
 	t.Expect(zipped.Header.Get("Content-Encoding")).To(gomega.Equal("gzip"))

@@ -31,8 +31,7 @@ var brokenCases = suite.Launching([]suite.Case{
 // broken asserts that what needs the way to the node fails, and nothing else.
 func broken(ctx context.Context, n *node) {
 	n.ExpectStatus(n.Get(ctx, n.path+"/log?container=app"), suite.Unknown)
-	got := n.Get(ctx, "/api/v1/nodes/"+nodeName+"/proxy/healthz")
-	n.ExpectStatus(got, suite.Unavailable)
+	n.ExpectStatus(n.Get(ctx, "/api/v1/nodes/"+nodeName+"/proxy/healthz"), suite.Unavailable)
 	_, _, err := n.exec(ctx, "", "ls")
 	n.Expect(err).To(gomega.HaveOccurred(), "exec without a way to the node")
 	n.Answered(ctx, n.path, http.StatusOK)

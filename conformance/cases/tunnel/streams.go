@@ -142,8 +142,7 @@ func streamsNeedAPlaceAndAnUpgrade(ctx context.Context, t *suite.T) {
 		n.path + exec + "&container=app": "Upgrade request required",
 		n.path + "/portforward":          "Upgrade request required",
 	} {
-		status := t.ExpectStatus(post(n.T, path), suite.BadRequest)
-		t.Expect(status.Message).To(gomega.Equal(message), "POST %s", path)
+		t.Expect(t.ExpectStatus(post(n.T, path), suite.BadRequest).Message).To(gomega.Equal(message), "POST %s", path)
 	}
 	t.ExpectStatus(post(n.T, "/api/v1/namespaces/default/pods/other"+exec), suite.NotFound)
 	t.ExpectStatus(post(n.As("jane"), n.path+exec+"&container=app"), suite.Forbidden)

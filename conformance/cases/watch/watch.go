@@ -177,8 +177,7 @@ func tooOldAWatchIsGone(ctx context.Context, t *suite.T) {
 // To a watch, this release answers 500; only the refusal is promised.
 func malformedVersionIsRefused(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
-	listed := t.Get(ctx, cms.Path()+"?resourceVersion=abc")
-	t.ExpectStatus(listed, suite.BadRequest)
+	t.ExpectStatus(t.Get(ctx, cms.Path()+"?resourceVersion=abc"), suite.BadRequest)
 	watched := t.Get(ctx, cms.Path()+"?watch=1&timeoutSeconds=1&resourceVersion=abc")
 	t.Expect(watched.Code).To(gomega.BeNumerically(">=", http.StatusBadRequest), "%s", watched)
 }

@@ -36,14 +36,14 @@ server expects. With --key, a token is signed with the newest key (current), wit
 before the last "rotate-key" (previous), with one that the issuer does not know (unknown),
 with a different key under the current key's id (forged), or not at all (none).`,
 		Example: "issue-token issuer.example.com jane developers\nas token $TOKEN",
-		Static: func(flags *pflag.FlagSet, _ []string) error {
-			_, err := tokenKey(flags)
-			return err
-		},
 		Prepare: func(flags *pflag.FlagSet) engine.Action {
 			lifetime := flags.Duration("lifetime", time.Hour, "")
 			to := flags.String("audience", audience, "")
-			flags.String(keyFlag, "current", "")
+			signer := oidc.CurrentKey
+			flags.Func("key", "", func(name string) (err error) {
+				signer, err = tokenKey(name)
+				return err
+			})
 			return func(_ context.Context, args []string) error {
 				found, err := f.fakeAt(args[0])
 				if err != nil {
@@ -52,7 +52,6 @@ with a different key under the current key's id (forged), or not at all (none).`
 				if found.issue == nil {
 					return fmt.Errorf("%w: %s issues no tokens; a fake of the kind oidc does", engine.ErrUsage, args[0])
 				}
-				signer, _ := tokenKey(flags)
 				token, err := found.issue(oidc.Token{
 					Subject: args[1], Audience: []string{*to}, Lifetime: *lifetime, Key: signer,
 					Claims: map[string]any{"groups": args[2:]},
@@ -68,14 +67,8 @@ with a different key under the current key's id (forged), or not at all (none).`
 	}
 }
 
-const keyFlag = "key"
-
-// tokenKey is the key that the flags name.
-func tokenKey(flags *pflag.FlagSet) (oidc.Key, error) {
-	name, err := flags.GetString(keyFlag)
-	if err != nil {
-		return 0, err
-	}
+// tokenKey is the key of a name.
+func tokenKey(name string) (oidc.Key, error) {
 	key, known := tokenKeys[name]
 	if !known {
 		names := slices.Sorted(maps.Keys(tokenKeys))

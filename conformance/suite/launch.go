@@ -3,12 +3,15 @@ package suite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/onsi/gomega"
 
 	"snowglobe.test/conformance/ledger"
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/fault"
 	"snowglobe.test/internal/turn"
 )
 
@@ -153,6 +156,30 @@ func (t *T) Restarting(ctx context.Context, server *envtest.Server) (ready func(
 	t.Eventually(ctx, func() error { return ErrorOf(t.Kube.Discovery().ServerVersion()) }).
 		Should(gomega.Succeed(), "the server does not accept requests")
 	return func() { t.Must(<-done, "start the server again") }
+}
+
+// Readyz is the code of the server's readiness report, and each line of it but those of checks
+// that are well.
+func (t *T) Readyz(ctx context.Context) string {
+	got := t.Get(ctx, "/readyz?verbose")
+	lines := strings.Split(strings.TrimSpace(string(got.Body)), "\n")
+	return fmt.Sprintf("%d %q", got.Code, slices.DeleteFunc(lines, func(line string) bool {
+		return strings.HasPrefix(line, "[+]") && strings.HasSuffix(line, " ok")
+	}))
+}
+
+// Gate holds operations of a control plane.
+func (t *T) Gate(cp *envtest.ControlPlane, match string) *fault.Gate {
+	gate, err := cp.Faults().Gate(match)
+	t.Must(err, "hold %s", match)
+	return gate
+}
+
+// Inject gives a control plane a rule of faults.
+func (t *T) Inject(cp *envtest.ControlPlane, text string) *fault.Entry {
+	rule, err := cp.Faults().Inject(text)
+	t.Must(err, "inject %s", text)
+	return rule
 }
 
 // beside returns a T for another control plane, and for what the case makes there.

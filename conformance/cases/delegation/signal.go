@@ -2,10 +2,8 @@ package delegation
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/onsi/gomega"
 
@@ -55,7 +53,7 @@ func knownCustomResourceIsNever404(ctx context.Context, beside *suite.T) {
 	server := cp.Servers()[0]
 	t.Must(server.Stop(ctx), "stop the server")
 	for _, rule := range withoutCRDs {
-		t.Must(suite.ErrorOf(cp.Faults().Inject(rule)), "%s", rule)
+		t.Inject(cp, rule)
 	}
 	ready := t.Restarting(ctx, server)
 	// Hooks begin while the server serves already.
@@ -85,20 +83,11 @@ func complete(cp *envtest.ControlPlane) bool {
 
 func syncedIsACheck(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx, envtest.WithFaults("hold hook/crd-informer-synced"))
-	red := func() string {
-		got := t.Get(ctx, "/readyz?verbose")
-		var failing []string
-		for line := range strings.Lines(string(got.Body)) {
-			if name, ok := strings.CutPrefix(line, "[-]"); ok {
-				failing = append(failing, strings.Fields(name)[0])
-			}
-		}
-		return fmt.Sprint(got.Code, failing)
-	}
-	t.Eventually(ctx, red).Should(gomega.Equal("500 [poststarthook/crd-informer-synced]"))
+	t.Eventually(ctx, t.Readyz).WithContext(ctx).Should(gomega.Equal(
+		`500 ["[-]poststarthook/crd-informer-synced failed: reason withheld" "readyz check failed"]`))
 	t.Expect(complete(cp)).To(gomega.BeFalse(), "the server says that it knows all paths")
 	t.Must(cp.Faults().Release("hook/crd-informer-synced"), "release the signal")
-	t.Eventually(ctx, red).Should(gomega.Equal("200 []"))
+	t.Eventually(ctx, t.Readyz).WithContext(ctx).Should(gomega.Equal(`200 ["readyz check passed"]`))
 	t.Eventually(ctx, func() bool { return complete(cp) }).Should(gomega.BeTrue(),
 		"the server never says that it knows all paths")
 }

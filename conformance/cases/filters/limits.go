@@ -71,8 +71,7 @@ const secret = "/api/v1/namespaces/default/secrets/a"
 
 func requestHasItsTime(ctx context.Context, t *suite.T) {
 	cp, beside := t.Launch(ctx, envtest.WithFlags("--request-timeout=3s"))
-	gate, err := cp.Faults().Gate(held)
-	t.Must(err, "hold reads of Secrets")
+	gate := t.Gate(cp, held)
 	t.Cleanup(func(context.Context) error { gate.Open(); return nil })
 	maps := beside.Watch(ctx, beside.Kube.CoreV1().ConfigMaps("").Watch, metav1.ListOptions{})
 	defer maps.Stop()
@@ -124,8 +123,7 @@ func admins(ctx context.Context, t *suite.T, users ...string) {
 // returns the answer's code. Requests of the server itself are counted too, so that the first
 // ones of the user may be refused.
 func busy(ctx context.Context, t *suite.T, cp *envtest.ControlPlane, user *suite.T) (end func() int32) {
-	gate, err := cp.Faults().Gate(held)
-	t.Must(err, "hold reads of Secrets")
+	gate := t.Gate(cp, held)
 	t.Cleanup(func(context.Context) error { gate.Open(); return nil })
 	code := begin(ctx, user, "a")
 	t.Eventually(ctx, func() bool {

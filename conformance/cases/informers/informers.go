@@ -68,8 +68,7 @@ func unsyncedInformer(ctx context.Context, beside *suite.T) {
 	maps.Make(ctx, "one")
 	// On a store where nothing has to be created, the server starts without that informer.
 	t.Must(server.Stop(ctx), "stop the server")
-	sync, err := cp.Faults().Gate(webhookInformer)
-	t.Must(err, "hold the informer")
+	sync := t.Gate(cp, webhookInformer)
 	ready := t.Restarting(ctx, server)
 	t.Until(ctx, "/readyz/poststarthook/rbac/bootstrap-roles", http.StatusOK)
 	got := t.Answered(ctx, "/readyz?verbose", http.StatusInternalServerError)
@@ -120,8 +119,7 @@ func permissionsFollowWrites(ctx context.Context, t *suite.T) {
 
 func laggingInformer(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx)
-	frozen, err := cp.Faults().Gate("watch/rolebindings.rbac.authorization.k8s.io caller=system:apiserver")
-	t.Must(err, "hold the informer's events")
+	frozen := t.Gate(cp, "watch/rolebindings.rbac.authorization.k8s.io caller=system:apiserver")
 	user := grant(ctx, t, "list")
 	t.Must(suite.ErrorOf(frozen.Await(ctx, 1)), "the informer's event is not held")
 	suite.Get(ctx, t, t.Kube.RbacV1().RoleBindings(t.Namespace(ctx)).Get, "reader")
@@ -132,16 +130,11 @@ func laggingInformer(ctx context.Context, beside *suite.T) {
 
 const bindingInformer = "informer/rolebindings.rbac.authorization.k8s.io verb=watch"
 
-// inject adds a rule.
-func inject(t *suite.T, cp *envtest.ControlPlane, rule string) {
-	t.Must(suite.ErrorOf(cp.Faults().Inject(rule)), "%s", rule)
-}
-
 func lostWatch(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx)
 	// The next event is the last that the informer gets, and it gets on only at the third try.
-	inject(t, cp, "fail watch/rolebindings.rbac.authorization.k8s.io caller=system:apiserver with=eof times=1")
-	inject(t, cp, "fail "+bindingInformer+" with=503 times=2")
+	t.Inject(cp, "fail watch/rolebindings.rbac.authorization.k8s.io caller=system:apiserver with=eof times=1")
+	t.Inject(cp, "fail "+bindingInformer+" with=503 times=2")
 	user := grant(ctx, t, "list")
 	user.soon(ctx, http.StatusOK)
 	unbind(ctx, t)
@@ -153,7 +146,7 @@ func expiredWatch(ctx context.Context, beside *suite.T) {
 	user := grant(ctx, t, "list")
 	user.soon(ctx, http.StatusOK)
 	// The event of the deletion is not told, and nothing after it.
-	inject(t, cp, "fail watch/rolebindings.rbac.authorization.k8s.io caller=system:apiserver with=410 times=1")
+	t.Inject(cp, "fail watch/rolebindings.rbac.authorization.k8s.io caller=system:apiserver with=410 times=1")
 	unbind(ctx, t)
 	user.soon(ctx, http.StatusForbidden)
 	t.Bind(ctx, "reader", suite.RoleRef("reader"), suite.User(t.Name))

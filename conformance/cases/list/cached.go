@@ -61,9 +61,8 @@ func listsComeFromTheCache(ctx context.Context, t *suite.T) {
 	then := cms.Make(ctx, "a", "b", "c").ResourceVersion
 	cms.Make(ctx, "d")
 	cms.Remove(ctx, "a")
-	rule, err := cp.Faults().Inject("fail store/list resource=configmaps namespace=" + cms.Namespace +
+	rule := t.Inject(cp, "fail store/list resource=configmaps namespace="+cms.Namespace+
 		" with=unavailable optional")
-	t.Must(err, "have the store fail to list")
 	defer rule.Remove()
 	names := func(change ...func(*metav1.ListOptions)) []string {
 		return suite.Names(cms.MustList(ctx, cms.Mine(change...)))
@@ -86,8 +85,7 @@ func listsComeFromTheCache(ctx context.Context, t *suite.T) {
 	w := other.Install(ctx, other.WidgetCRD())
 	w.Make(ctx, "one")
 	other.Served(ctx, w.Path)
-	before, err := cp.Faults().Inject("fail store/list resource=widgets." + w.Resource.Group + " with=unavailable")
-	t.Must(err, "have the store fail to list")
+	before := t.Inject(cp, "fail store/list resource=widgets."+w.Resource.Group+" with=unavailable")
 	defer before.Remove()
 	old := other.Get(ctx, w.Path+"?resourceVersionMatch=Exact&resourceVersion=1")
 	t.Expect(old.Code).To(gomega.BeNumerically(">=", http.StatusInternalServerError), "%s", old)
@@ -100,8 +98,7 @@ func lateCacheGivesNoStaleList(ctx context.Context, t *suite.T) {
 	seen := cms.Make(ctx, "a")
 	t.Eventually(ctx, func() []string { return suite.Names(cms.MustList(ctx, cms.Mine(suite.From("0")))) }).
 		Should(gomega.Equal([]string{"a"}))
-	frozen, err := cp.Faults().Inject("freeze cache/configmaps at=" + seen.ResourceVersion)
-	t.Must(err, "freeze the cache")
+	frozen := t.Inject(cp, "freeze cache/configmaps at="+seen.ResourceVersion)
 	written := cms.Make(ctx, "b")
 	cms.Change(ctx, "a", "second")
 	t.Expect(suite.Names(cms.MustList(ctx, cms.Mine(suite.From("0"))))).
@@ -127,8 +124,7 @@ func tooLarge(t *suite.T, got suite.Answer) metav1.Status {
 func startingCacheIs429(ctx context.Context, t *suite.T) {
 	cp, other := t.Shared(ctx, "defaults")
 	definition := other.WidgetCRD()
-	gate, err := cp.Faults().Gate("cache/widgets." + definition.Spec.Group + " verb=ready")
-	t.Must(err, "hold the cache")
+	gate := t.Gate(cp, "cache/widgets."+definition.Spec.Group+" verb=ready")
 	defer gate.Open()
 	created := suite.Create(ctx, t, other.CRDs.Create, definition)
 	w := other.WidgetsOf(created, "v1")

@@ -98,7 +98,7 @@ func watchesEndWithTheServer(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx, envtest.WithFlags("--shutdown-watch-termination-grace-period=10s"))
 	maps := t.ConfigMaps(ctx)
 	events := t.Watch(ctx, maps.Watch, maps.Mine())
-	hook := gate(t, cp, preShutdownHook)
+	hook := t.Gate(cp, preShutdownHook)
 	ended := stop(ctx, t, cp)
 	await(ctx, t, hook)
 	maps.Make(ctx, "seen")

@@ -38,7 +38,7 @@ var failureCases = suite.Launching([]suite.Case{
 // broken launches a control plane with a ControllerRevision "broken" that nothing can decode, and
 // one, "whole", beside it.
 func broken(ctx context.Context, t *suite.T) (*envtest.ControlPlane, *suite.T, string) {
-	cp, other := t.Shared(ctx, "without-watch-cache", envtest.WithFlags("--watch-cache=false"))
+	cp, other := withoutCache(ctx, t)
 	namespace := other.Namespace(ctx)
 	whole := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "whole"},
 		Data: runtime.RawExtension{Raw: []byte(`{}`)}}
@@ -130,8 +130,7 @@ func storeIsAHealthCheck(ctx context.Context, t *suite.T) {
 			other.Get(ctx, "/readyz/etcd-readiness").Code}
 	}
 	t.Eventually(ctx, codes).Should(gomega.Equal([]int{200, 200, 200}))
-	away, err := cp.Faults().Inject("partition store")
-	t.Must(err, "cut the store off")
+	away := t.Inject(cp, "partition store")
 	t.Eventually(ctx, codes).Should(gomega.Equal([]int{500, 500, 500}), "while the store is away")
 	other.Answered(ctx, "/livez/ping", http.StatusOK)
 	away.Remove()
@@ -141,9 +140,7 @@ func storeIsAHealthCheck(ctx context.Context, t *suite.T) {
 func lostReplyIsAnError(ctx context.Context, t *suite.T) {
 	cp, other := t.Shared(ctx, "defaults")
 	cms := other.ConfigMaps(ctx)
-	rule, err := cp.Faults().Inject("lose-reply store/put resource=configmaps name=" + cms.Namespace +
-		"/a with=unavailable times=1")
-	t.Must(err, "lose a reply")
+	rule := t.Inject(cp, "lose-reply store/put resource=configmaps name="+cms.Namespace+"/a with=unavailable times=1")
 	defer rule.Remove()
 	got := other.Ask(ctx, suite.Request{Method: http.MethodPost, Path: cms.Path(), Body: cms.Object("a", "first")})
 	t.Expect(got.Code).To(gomega.BeNumerically(">=", http.StatusInternalServerError), "%s", got)

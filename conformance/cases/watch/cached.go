@@ -102,8 +102,7 @@ func slowWatcherIsEnded(ctx context.Context, t *suite.T) {
 	cms := other.ConfigMaps(ctx)
 	start := cms.MustList(ctx, cms.Mine()).ResourceVersion
 	reader := other.As("slow", "system:masters")
-	held, err := cp.Faults().Inject("hold watch/configmaps caller=slow")
-	t.Must(err, "hold the events of one client")
+	held := t.Inject(cp, "hold watch/configmaps caller=slow")
 	slow := t.Watch(ctx, reader.Kube.CoreV1().ConfigMaps(cms.Namespace).Watch, cms.Mine(suite.From(start)))
 	fast := t.Watch(ctx, cms.Watch, cms.Mine(suite.From(start)))
 	const writes = 200

@@ -88,7 +88,7 @@ func (b *cacherBackend) openCache(ctx context.Context) (err error) {
 		KeyFunc: func(object runtime.Object) (string, error) {
 			return apistorage.NamespaceKeyFunc(prefix, object)
 		},
-		GetAttrsFunc: attributes, NewFunc: b.kind.Empty, NewListFunc: b.kind.EmptyList,
+		GetAttrsFunc: apistorage.DefaultNamespaceScopedAttr, NewFunc: b.kind.Empty, NewListFunc: b.kind.EmptyList,
 		Indexers: &cache.Indexers{}, Clock: clock.RealClock{},
 	})
 	if err != nil {
@@ -96,16 +96,6 @@ func (b *cacherBackend) openCache(ctx context.Context) (err error) {
 	}
 	b.cached = cacher.NewCacheDelegator(b.cacher, b.inner)
 	return b.cacher.Wait(ctx)
-}
-
-// attributes are by what watchers can select an object.
-func attributes(object runtime.Object) (labels.Set, fields.Set, error) {
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		return nil, nil, err
-	}
-	return accessor.GetLabels(), fields.Set{"metadata.name": accessor.GetName(),
-		"metadata.namespace": accessor.GetNamespace()}, nil
 }
 
 func (b *cacherBackend) namespaceOf(group int) string {
@@ -137,8 +127,8 @@ func (b *cacherBackend) Watch(ctx context.Context, _, group int, from string) (l
 	}
 	events, err := b.cached.Watch(ctx, prefix+b.namespaceOf(group)+"/", apistorage.ListOptions{
 		ResourceVersion: from, Recursive: true,
-		Predicate: apistorage.SelectionPredicate{Label: selector, Field: fields.Everything(), GetAttrs: attributes,
-			AllowWatchBookmarks: true},
+		Predicate: apistorage.SelectionPredicate{Label: selector, Field: fields.Everything(),
+			GetAttrs: apistorage.DefaultNamespaceScopedAttr, AllowWatchBookmarks: true},
 	})
 	if err != nil {
 		return nil, err

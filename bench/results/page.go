@@ -8,6 +8,8 @@ import (
 	"html/template"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"snowglobe.test/bench/measure"
 	"snowglobe.test/internal/htmlpage"
 	"snowglobe.test/internal/outfile"
@@ -80,8 +82,9 @@ func (r SweepReport) page() (page, error) {
 	}{
 		{fmt.Sprintf("Deliveries a second, p99 at most %s", r.Objective), "deliveries/s",
 			func(l WatchLoad) float64 { return l.DeliveriesPerSecond }},
-		{"CPU of the server for a million deliveries", "s", func(l WatchLoad) float64 { return cpuOf(l) }},
-		{"Memory of the server for a watch", "KiB", func(l WatchLoad) float64 { return memoryOf(l) / 1024 }},
+		{"CPU of the server for a million deliveries", "s", cpuOf},
+		{"Memory of the server for a watch", "KiB",
+			func(l WatchLoad) float64 { return float64(usageOf(l).MemoryPerWatch) / 1024 }},
 	} {
 		image, err := plotSweep(r, plotted.label, plotted.of)
 		if errs = append(errs, err); image != "" {
@@ -91,16 +94,7 @@ func (r SweepReport) page() (page, error) {
 	return p, errors.Join(errs...)
 }
 
-func cpuOf(l WatchLoad) float64 {
-	if l.Server == nil {
-		return 0
-	}
-	return l.Server.CPUPerMillion.Seconds()
-}
+// usageOf is what a load has cost its server, zero if that is not known.
+func usageOf(l WatchLoad) measure.Usage { return ptr.Deref(l.Server, measure.Usage{}) }
 
-func memoryOf(l WatchLoad) float64 {
-	if l.Server == nil {
-		return 0
-	}
-	return float64(l.Server.MemoryPerWatch)
-}
+func cpuOf(l WatchLoad) float64 { return usageOf(l).CPUPerMillion.Seconds() }

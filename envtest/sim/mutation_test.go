@@ -48,7 +48,8 @@ func TestEachEdit(t *testing.T) {
 			program := buildWith(t, here, slices.Delete(slices.Clone(edits), i, i+1))
 			workload, differs := findDifference(t, program)
 			t.Logf("differs: %t %s", differs, workload)
-			assert.True(t, differs || slices.Contains(invisible, left.name), "without this edit all runs are the same: is it needed?")
+			assert.True(t, differs || slices.Contains(invisible, left.name),
+				"without this edit all runs are the same: is it needed?")
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 // service-account token or client certificate passes. Upstream makes errors 401s.
 func Authentication(upstream authenticator.Request, i *edge.Injector) authenticator.Request {
 	return authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
+		growStack() // in the goroutine that upstream has begun for the request
 		response, ok, err := upstream.AuthenticateRequest(req)
 		if err != nil || !ok || !i.Active() {
 			return response, ok, err

@@ -17,6 +17,8 @@ import (
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"snowglobe.test/conformance/engine"
 	"snowglobe.test/conformance/ledger"
@@ -40,6 +42,9 @@ func (s *somebodys) Open(ctx context.Context) (engine.Target[*suite.T], error) {
 	cluster := &suite.Cluster{Name: "somebody's", Config: cp.Config()}
 	cluster.Wrap = func(next http.RoundTripper) http.RoundTripper { return impatient{next, s} }
 	if cluster.Ledger, err = ledger.Lasting(cluster.Config); err == nil {
+		err = awaitLastObject(ctx, cluster.Config)
+	}
+	if err == nil {
 		s.before, err = objects(ctx, cluster.Config)
 	}
 	if err != nil {
@@ -53,6 +58,28 @@ func (s *somebodys) Open(ctx context.Context) (engine.Target[*suite.T], error) {
 		s.after, err = objects(ctx, cluster.Config)
 		return errors.Join(left, err, cp.Stop(ctx))
 	}}, nil
+}
+
+// lastObject is a ConfigMap that a server creates by itself, in the background, when it has been ready for a
+// moment.
+const lastObject = "kube-apiserver-legacy-service-account-token-tracking"
+
+// awaitLastObject waits for lastObject.
+func awaitLastObject(ctx context.Context, config *rest.Config) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	created, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Watch(ctx, metav1.ListOptions{
+		FieldSelector: "metadata.name=" + lastObject})
+	if err != nil {
+		return err
+	}
+	defer created.Stop()
+	if _, ok := <-created.ResultChan(); !ok {
+		return errors.New(lastObject + " has not appeared")
+	}
+	return nil
 }
 
 // String implements engine.Source[*suite.T].

@@ -18,8 +18,9 @@ const (
 
 func (c *Clients) List() engine.Command {
 	return engine.Command{
-		Name:    "list",
-		Args:    "[-n NAMESPACE | -A] [-l SELECTOR] [--resource-version RV [--match Exact|NotOlderThan]] [--limit N] [--continue TOKEN] RESOURCE",
+		Name: "list",
+		Args: "[-n NAMESPACE | -A] [-l SELECTOR] " +
+			"[--resource-version RV [--match Exact|NotOlderThan]] [--limit N] [--continue TOKEN] RESOURCE",
 		Asserts: true,
 		Names:   c.ResourceAt(1),
 		Summary: "print the names of the objects of a resource",

@@ -24,7 +24,8 @@ func (c *Clients) Next() engine.Command {
 		Formerly: "event",
 		Args:     "NAME TYPE [OBJECT|REASON|LINE]",
 		Asserts:  true,
-		Summary:  "take the next event of a watch, an informer, a candidate or a controller, and fail unless it is the given one",
+		Summary: "take the next event of a watch, an informer, a candidate or a controller, and " +
+			"fail unless it is the given one",
 		Details: `It waits for the event, and prints its object as YAML. The types are ADDED, MODIFIED and
 DELETED; for a watch also BOOKMARK, ERROR, with a reason such as Expired, and END; for a
 candidate LEADING, LOST and END; for a controller RECONCILED and FAILED; for a log LINE

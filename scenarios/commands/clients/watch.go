@@ -14,8 +14,9 @@ import (
 
 func (c *Clients) Watch() engine.Command {
 	return engine.Command{
-		Name:    "watch",
-		Args:    "[-n NAMESPACE | -A] [-l SELECTOR] [--field-selector SELECTOR] [--resource-version RV] [--bookmarks] [--initial-events] NAME RESOURCE",
+		Name: "watch",
+		Args: "[-n NAMESPACE | -A] [-l SELECTOR] [--field-selector SELECTOR] " +
+			"[--resource-version RV] [--bookmarks] [--initial-events] NAME RESOURCE",
 		Asserts: true,
 		Names:   c.ResourceAt(2),
 		Summary: "watch a resource in the background, under a given name",

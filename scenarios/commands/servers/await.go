@@ -20,8 +20,9 @@ import (
 
 func (s *Servers) Await() engine.Command {
 	return engine.Command{
-		Name:    "await",
-		Args:    "hook HOOK start|end|held|released | check CHECK ok|failing | signal SIGNAL | held POINT [KEY=VALUE]... | fired ACTION POINT [KEY=VALUE]... | crash [REGEXP]",
+		Name: "await",
+		Args: "hook HOOK start|end|held|released | check CHECK ok|failing | signal SIGNAL | " +
+			"held POINT [KEY=VALUE]... | fired ACTION POINT [KEY=VALUE]... | crash [REGEXP]",
 		Asserts: true,
 		Summary: "wait for something to happen, if it has not happened yet",
 		Details: `A hook is a post-start hook, a check is one of /readyz's, and a signal is a lifecycle

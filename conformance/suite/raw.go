@@ -198,7 +198,9 @@ func (t *T) Discovery(ctx context.Context, path string) map[string]apidiscoveryv
 	versions := map[string]apidiscoveryv2.APIVersionDiscovery{}
 	for _, group := range list.Items {
 		for _, version := range group.Versions {
-			versions[strings.TrimPrefix(group.Name+"/"+version.Version, "/")] = version
+			name := strings.TrimPrefix(group.Name+"/"+version.Version, "/")
+			t.Expect(versions).NotTo(gomega.HaveKey(name), "%s is listed twice", name)
+			versions[name] = version
 		}
 	}
 	return versions

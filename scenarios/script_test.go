@@ -290,3 +290,36 @@ func TestCandidateHearsOtherAnswers(t *testing.T) {
 	require.NoError(t, err)
 	assert.NoError(t, Run(t.Context(), mutated, Options{}).Err)
 }
+
+// TestLookups has a script ask what the server serves once for all resources of Kubernetes itself, and for
+// those of a definition each time, as they come and go.
+func TestLookups(t *testing.T) {
+	asked := func(commands string) (paths []string) {
+		result := Run(t.Context(), asserting("start\n"+commands), Options{})
+		require.NoError(t, result.Err)
+		for _, record := range result.Records {
+			if r, ok := record.Event.(trace.Request); ok && r.Phase == trace.End && strings.HasPrefix(r.UserAgent, "script") {
+				path, _, _ := strings.Cut(r.URI, "?")
+				paths = append(paths, path)
+			}
+		}
+		return paths
+	}
+	const crd = `
+-- crd.yaml --
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  names: {plural: widgets, kind: Widget}
+  scope: Cluster
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`
+	lists := []string{"/api", "/apis", "/api/v1/namespaces", "/api/v1/namespaces"}
+	assert.Equal(t, lists, asked("list namespaces\nlist ns\n"))
+	assert.Equal(t, append(lists, lists[:3]...), asked("list namespaces\nlist ns\nshutdown\nstart\nlist ns\n"))
+
+	paths, widgets := asked("apply crd.yaml\nlist widgets\nlist namespaces\nlist widgets\n"+crd), "/apis/example.com/v1/widgets"
+	assert.Equal(t, []string{"/api", "/apis", widgets, "/api/v1/namespaces", "/api", "/apis", widgets}, paths[len(paths)-7:])
+}

@@ -28,6 +28,7 @@ type Clients struct {
 	paths     map[string]*envtest.Client // the others, by what "via" calls them
 	identity  *rest.Config               // the configuration for user and via; nil without a server
 	mediaType string                     // what clients accept; empty for JSON
+	builtin   []Resource                 // those of Kubernetes itself, once the servers were asked
 	streams   map[string]*Stream         // by name
 }
 
@@ -44,7 +45,7 @@ func New(run *engine.Run, of *servers.Servers) *Clients {
 
 // begin makes a cluster admin the user, on the first path.
 func (c *Clients) begin(*envtest.ControlPlane) error {
-	c.user, c.via, c.paths, c.mediaType = []string{"admin"}, nil, map[string]*envtest.Client{}, ""
+	c.user, c.via, c.paths, c.mediaType, c.builtin = []string{"admin"}, nil, map[string]*envtest.Client{}, "", nil
 	c.identify()
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"snowglobe.test/internal/nearest"
 	"snowglobe.test/scenarios/engine"
@@ -59,34 +60,54 @@ func (c *Clients) Resources(ctx context.Context) ([]Resource, error) {
 
 // Resource finds a resource by any name: "configmaps", "cm", "widgets.example.com".
 func (c *Clients) Resource(ctx context.Context, name string) (Resource, error) {
-	known, lookupErr := c.Resources(ctx)
+	r, known, err := c.find(ctx, func(r Resource) bool { return slices.Contains(r.names, strings.ToLower(name)) })
+	switch {
+	case r != nil:
+		return *r, nil
+	case err != nil:
+		return Resource{}, fmt.Errorf("which resource is %q: %w", name, err)
+	}
 	var names []string
 	for _, r := range known {
-		if slices.Contains(r.names, strings.ToLower(name)) {
-			return r, nil
-		}
 		names = append(names, r.GVR.Resource)
-	}
-	if lookupErr != nil {
-		return Resource{}, fmt.Errorf("which resource is %q: %w", name, lookupErr)
 	}
 	return Resource{}, fmt.Errorf("%w: the server serves no resource %q%s", engine.ErrUsage, name, nearest.DidYouMean(name, names))
 }
 
 // resourceOf finds the resource of a kind.
 func (c *Clients) resourceOf(ctx context.Context, kind schema.GroupVersionKind) (Resource, error) {
-	known, lookupErr := c.Resources(ctx)
+	r, known, err := c.find(ctx, func(r Resource) bool { return r.Kind == kind })
+	switch {
+	case r != nil:
+		return *r, nil
+	case err != nil:
+		return Resource{}, fmt.Errorf("which resource has kind %s: %w", kind, err)
+	}
 	var kinds []string
 	for _, r := range known {
-		if r.Kind == kind {
-			return r, nil
-		}
 		kinds = append(kinds, r.Kind.Kind)
 	}
-	if lookupErr != nil {
-		return Resource{}, fmt.Errorf("which resource has kind %s: %w", kind, lookupErr)
-	}
 	return Resource{}, fmt.Errorf("the server serves no kind %s of %s%s", kind.Kind, kind.GroupVersion(), nearest.DidYouMean(kind.Kind, kinds))
+}
+
+// find returns the first resource that is asked for, or nil and all that the server serves. Most commands name
+// a resource of Kubernetes itself, and of those the server is asked once: they stay as long as it does.
+func (c *Clients) find(ctx context.Context, wanted func(Resource) bool) (*Resource, []Resource, error) {
+	if i := slices.IndexFunc(c.builtin, wanted); i >= 0 {
+		return &c.builtin[i], nil, nil
+	}
+	known, err := c.Resources(ctx)
+	if err == nil {
+		c.builtin = slices.DeleteFunc(slices.Clone(known), func(r Resource) bool { return !isBuiltin(r) })
+	}
+	if i := slices.IndexFunc(known, wanted); i >= 0 {
+		return &known[i], nil, nil
+	}
+	return nil, known, err
+}
+
+func isBuiltin(r Resource) bool {
+	return r.Kind.Group == crdKind.Group || scheme.Scheme.IsGroupRegistered(r.Kind.Group)
 }
 
 // DefaultNamespace is the namespace of objects that name none.

@@ -97,19 +97,29 @@ func compare(name string, before, after, calibration []float64, confidence float
 // always give the same ratios.
 func ratios(before, after []float64) []float64 {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same reports always give the same answer
+	before, after = slices.Sorted(slices.Values(before)), slices.Sorted(slices.Values(after))
 	drawn := make([]float64, resamples)
 	for i := range drawn {
-		drawn[i] = low(resample(random, after)) / low(resample(random, before))
+		drawn[i] = lowOfResample(random, after) / lowOfResample(random, before)
 	}
 	return drawn
 }
 
-func resample(random *rand.Rand, samples []float64) []float64 {
-	drawn := make([]float64, len(samples))
-	for i := range drawn {
-		drawn[i] = samples[random.IntN(len(samples))]
+// lowOfResample is low of as many samples as there are, each drawn at random. The samples are sorted: it counts
+// how often each is drawn, which is faster than to sort what is drawn.
+func lowOfResample(random *rand.Rand, sorted []float64) float64 {
+	times := make([]int, len(sorted))
+	for range sorted {
+		times[random.IntN(len(sorted))]++
 	}
-	return drawn
+	half, sum := (len(sorted)+1)/2, 0.0
+	left := half
+	for i, sample := range sorted {
+		n := min(times[i], left)
+		sum += float64(n) * sample
+		left -= n
+	}
+	return sum / float64(half)
 }
 
 // low is the mean of the lower half of the samples, on which busy rounds have no effect. It sorts

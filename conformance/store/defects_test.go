@@ -185,7 +185,7 @@ func TestHonestProxy(t *testing.T) {
 	}
 	t.Parallel()
 	s := open(t, store.Config{Endpoints: []string{plant(t, serve(t, etcd.Config{}), defect{})}})
-	judgeKept(t, s)
+	judgeKept(t, s, 1)
 }
 
 // got makes a defect of the answer of a read, asked one of its request.

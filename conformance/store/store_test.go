@@ -33,15 +33,22 @@ func TestKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, store.Config{Endpoints: []string{start(t)}})
-			judgeKept(t, s)
+			n := 1
+			if testing.Short() && name == "etcd" {
+				n = 4 // it is what ours is compared with, and slow
+			}
+			judgeKept(t, s, n)
 		})
 	}
 }
 
-// judgeKept asserts that a store keeps all promises.
-func judgeKept(t *testing.T, s *store.Store) {
+// judgeKept asserts that a store keeps all promises, or one in n of them.
+func judgeKept(t *testing.T, s *store.Store, n int) {
 	t.Helper()
-	for _, c := range store.Cases() {
+	for i, c := range store.Cases() {
+		if i%n != 0 {
+			continue
+		}
 		result := engine.Judge(t.Context(), s, c)
 		assert.Equal(t, engine.Passed, result.State, "%s, at %s: %s", c.ID, result.Location, result.Message)
 	}

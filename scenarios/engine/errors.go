@@ -3,7 +3,10 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"snowglobe.test/internal/nearest"
 )
 
 // Failure is the error of a script: what failed, and where.
@@ -58,6 +61,15 @@ var (
 
 	errSucceeded = errors.New("succeeded, and was expected to fail")
 )
+
+// CheckName refuses a name that is not known, in the words of missing: "no store is called".
+func CheckName(missing, name string, known []string) error {
+	if slices.Contains(known, name) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s %q%s; there are %s", ErrUsage, missing, name, nearest.DidYouMean(name, known),
+		nearest.Either(known))
+}
 
 // Misuse is the error of what a script says wrong: an ErrUsage that says what. Nil stays nil.
 func Misuse(err error) error {

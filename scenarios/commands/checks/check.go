@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"snowglobe.test/envtest/trace"
-	"snowglobe.test/internal/nearest"
 	"snowglobe.test/internal/wall"
 	"snowglobe.test/scenarios/checkers"
 	"snowglobe.test/scenarios/engine"
@@ -66,8 +65,8 @@ func checkersOf(names []string) ([]checkers.Checker, error) {
 		}
 	}
 	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("%w: there is no check %q%s; there are %s", engine.ErrUsage, name, nearest.DidYouMean(name, known), nearest.Either(known))
+		if err := engine.CheckName("there is no check", name, known); err != nil {
+			return nil, err
 		}
 	}
 	return found, nil

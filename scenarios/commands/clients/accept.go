@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
-	"snowglobe.test/internal/nearest"
 	"snowglobe.test/internal/observe"
 	"snowglobe.test/internal/watchframe"
 	"snowglobe.test/scenarios/engine"
@@ -41,11 +40,7 @@ for apply. After a start it is json.`,
 		Example: "accept protobuf\nlist configmaps",
 		Needs:   c.servers.Running,
 		Static: func(_ *pflag.FlagSet, args []string) error {
-			if mediaTypes[args[0]] != "" {
-				return nil
-			}
-			names := slices.Sorted(maps.Keys(mediaTypes))
-			return fmt.Errorf("%w: no media type is called %q%s; there are %s", engine.ErrUsage, args[0], nearest.DidYouMean(args[0], names), nearest.Either(names))
+			return engine.CheckName("no media type is called", args[0], slices.Sorted(maps.Keys(mediaTypes)))
 		},
 		NoNegation: true,
 		Run: func(_ context.Context, args []string) error {

@@ -9,7 +9,6 @@ import (
 
 	"snowglobe.test/fakes/oidc"
 	"snowglobe.test/fakes/stub"
-	"snowglobe.test/internal/nearest"
 	"snowglobe.test/scenarios/engine"
 )
 
@@ -144,13 +143,13 @@ type fake struct {
 }
 
 // fakeKindOf finds a kind by its name.
-func fakeKindOf(name string) (fakeKind, error) {
+func fakeKindOf(name string) (found fakeKind, err error) {
 	var names []string
 	for _, k := range fakeKinds {
-		if k.name == name {
-			return k, nil
-		}
 		names = append(names, k.name)
+		if k.name == name {
+			found = k
+		}
 	}
-	return fakeKind{}, fmt.Errorf("%w: no kind of fake is called %q%s; there are %s", engine.ErrUsage, name, nearest.DidYouMean(name, names), nearest.Either(names))
+	return found, engine.CheckName("no kind of fake is called", name, names)
 }

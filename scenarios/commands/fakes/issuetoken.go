@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"snowglobe.test/fakes/oidc"
-	"snowglobe.test/internal/nearest"
 	"snowglobe.test/scenarios/engine"
 )
 
@@ -40,9 +39,9 @@ with a different key under the current key's id (forged), or not at all (none).`
 			lifetime := flags.Duration("lifetime", time.Hour, "")
 			to := flags.String("audience", audience, "")
 			signer := oidc.CurrentKey
-			flags.Func("key", "", func(name string) (err error) {
-				signer, err = tokenKey(name)
-				return err
+			flags.Func("key", "", func(name string) error {
+				signer = tokenKeys[name]
+				return engine.CheckName("no key is called", name, slices.Sorted(maps.Keys(tokenKeys)))
 			})
 			return func(_ context.Context, args []string) error {
 				found, err := f.fakeAt(args[0])
@@ -65,15 +64,4 @@ with a different key under the current key's id (forged), or not at all (none).`
 			}
 		},
 	}
-}
-
-// tokenKey is the key of a name.
-func tokenKey(name string) (oidc.Key, error) {
-	key, known := tokenKeys[name]
-	if !known {
-		names := slices.Sorted(maps.Keys(tokenKeys))
-		return 0, fmt.Errorf("%w: no key is called %q%s; there are %s", engine.ErrUsage, name,
-			nearest.DidYouMean(name, names), nearest.Either(names))
-	}
-	return key, nil
 }

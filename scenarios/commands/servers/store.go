@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync/atomic"
 
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/cluster"
 	"snowglobe.test/envtest/storage/embedded"
 	"snowglobe.test/envtest/storage/memory"
-	"snowglobe.test/internal/nearest"
 	"snowglobe.test/scenarios/engine"
 )
 
@@ -55,10 +53,7 @@ func (s *Servers) openStore(ctx context.Context, kind string) error {
 }
 
 func checkStoreKind(kind string) error {
-	if slices.Contains(storeKinds, kind) {
-		return nil
-	}
-	return fmt.Errorf("%w: no store is called %q%s; there are %s", engine.ErrUsage, kind, nearest.DidYouMean(kind, storeKinds), nearest.Either(storeKinds))
+	return engine.CheckName("no store is called", kind, storeKinds)
 }
 
 func newStore(kind string) (storage.Backend, error) {

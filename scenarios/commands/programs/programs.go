@@ -35,9 +35,6 @@ func New(run *engine.Run, beside *servers.Servers, as *clients.Clients) *Program
 	return p
 }
 
-// programEnd is how a command ends a program that it started: --stop or --crash.
-type programEnd struct{ stop, crash bool }
-
 // checkEnd refuses to end a program in two ways, or to end and start it.
 func checkEnd(flags *pflag.FlagSet, args []string) error {
 	stop, stopErr := flags.GetBool("stop")
@@ -57,13 +54,12 @@ type launcher func(ctx context.Context, args []string) (*controllers.Program, er
 // program prepares the command that runs a program until the API servers stop, or ends it.
 func (p *Programs) program(name string, launch launcher) func(*pflag.FlagSet) engine.Action {
 	return func(flags *pflag.FlagSet) engine.Action {
-		var end programEnd
-		flags.BoolVar(&end.stop, "stop", false, "")
-		flags.BoolVar(&end.crash, "crash", false, "")
+		stop := flags.Bool("stop", false, "")
+		crash := flags.Bool("crash", false, "")
 		return func(ctx context.Context, args []string) error {
 			switch {
-			case end.stop || end.crash:
-				return p.endProgram(ctx, name, end)
+			case *stop, *crash:
+				return p.endProgram(ctx, name, *crash)
 			case p.byName[name] != nil:
 				return fmt.Errorf("there is a %s already; end it with: %s --stop", name, name)
 			}
@@ -77,13 +73,13 @@ func (p *Programs) program(name string, launch launcher) func(*pflag.FlagSet) en
 }
 
 // endProgram stops a program, or lets it die at once.
-func (p *Programs) endProgram(ctx context.Context, name string, how programEnd) error {
+func (p *Programs) endProgram(ctx context.Context, name string, crash bool) error {
 	program := p.byName[name]
 	if program == nil {
 		return fmt.Errorf("there is no %s; start one with: %s", name, name)
 	}
 	delete(p.byName, name)
-	if how.crash {
+	if crash {
 		return errors.Join(program.Err(), program.Crash(ctx))
 	}
 	return errors.Join(program.Err(), program.Stop(ctx))
@@ -94,7 +90,7 @@ func (p *Programs) endPrograms(ctx context.Context) error {
 	var errs []error
 	for _, name := range []string{controllerManagerName, schedulerName} {
 		if p.byName[name] != nil {
-			errs = append(errs, p.endProgram(ctx, name, programEnd{stop: true}))
+			errs = append(errs, p.endProgram(ctx, name, false))
 		}
 	}
 	return errors.Join(append(errs, p.endNodes())...)

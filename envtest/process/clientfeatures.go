@@ -38,8 +38,6 @@ var steady = struct {
 
 func init() { Steady(func() { steady.labels = goroutineLabels() }) }
 
-func isSteady() bool { return goroutineLabels() == steady.labels }
-
 // Steady runs f, this goroutine for as long, and all that f starts, as clients about which the
 // environment has no say: those of scripts and checks, whose outcome is the same on everybody's
 // machine.
@@ -52,7 +50,7 @@ func Steady(f func()) {
 
 // Enabled implements features.Gates.
 func (g *clientGates) Enabled(name clientfeatures.Feature) bool {
-	if current() == nil && !isSteady() {
+	if current() == nil && goroutineLabels() != steady.labels {
 		value, given := g.environment()[name]
 		if _, set := g.set.Load(name); given && !set {
 			return value

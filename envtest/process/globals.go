@@ -3,7 +3,6 @@ package process
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	_ "unsafe" // for linkname
@@ -55,7 +54,9 @@ func takeOver(flags Flags) error {
 	if err := setGates(flags.Gates); err != nil {
 		return err
 	}
-	tellGates()
+	// /metrics reports the feature gates, as that of the command kube-apiserver does once its flags are parsed.
+	onGiveBack(featuremetrics.ResetFeatureInfoMetric)
+	utilfeature.DefaultMutableFeatureGate.AddMetrics()
 	return nil
 }
 
@@ -118,14 +119,3 @@ func setGates(gates map[featuregate.Feature]bool) error {
 	}
 	return nil
 }
-
-// tellGates makes /metrics report the feature gates, as the command kube-apiserver does once
-// its flags are parsed.
-func tellGates() {
-	onGiveBack(featuremetrics.ResetFeatureInfoMetric)
-	utilfeature.DefaultMutableFeatureGate.AddMetrics()
-}
-
-// endContentionProfile undoes what upstream does for --contention-profiling. The
-// runtime does not tell the rate before; off is its default.
-func endContentionProfile() { runtime.SetBlockProfileRate(0) }

@@ -32,7 +32,11 @@ var (
 func takeOverHandlers() {
 	exit, panics, errs := klog.OsExit, utilruntime.PanicHandlers, utilruntime.ErrorHandlers
 	onGiveBack(func() {
-		awaitHandled()
+		// What follows happens after (in Go's memory model) every read that a member's goroutine has made
+		// of upstream's handlers. These have no lock, but each reader has counted in shared.handled since.
+		// That all these goroutines have ended is known from their labels, but that establishes no
+		// happens-before.
+		_ = shared.handled.Load()
 		klog.OsExit = exit
 		utilruntime.PanicHandlers = restored(utilruntime.PanicHandlers, handlePanic, panics)
 		utilruntime.ErrorHandlers = restored(utilruntime.ErrorHandlers, handleError, errs)
@@ -108,9 +112,3 @@ func handlePanic(ctx context.Context, reason any) {
 func inCaller(ctx context.Context) context.Context {
 	return klog.NewContext(ctx, klog.FromContext(ctx).WithCallDepth(1))
 }
-
-// awaitHandled makes what follows happen after (in Go's memory model) every read that
-// a member's goroutine has made of upstream's handlers. The handlers have no lock, but
-// each reader has counted in shared.handled since. That all these goroutines have ended
-// is known from their labels, but that establishes no happens-before.
-func awaitHandled() { _ = shared.handled.Load() }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"runtime/pprof"
 	"slices"
 	"strings"
@@ -147,7 +148,7 @@ func (m *Member) Leave() {
 		if m.flags.ContentionProfiling {
 			shared.profiled--
 			if shared.profiled == 0 {
-				endContentionProfile()
+				runtime.SetBlockProfileRate(0) // the runtime does not tell the rate before; off is its default
 			}
 		}
 		adoptTimers(slices.DeleteFunc(shared.timers, func(other *Member) bool { return other == m }))

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	genericapiserver "k8s.io/apiserver/pkg/server"
+	"github.com/emicklei/go-restful/v3"
 	"k8s.io/apiserver/pkg/server/mux"
 	"k8s.io/apiserver/pkg/server/routes"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -28,7 +28,7 @@ import (
 // a sixth or more of the CPU time of a boot.
 func (c *Chain) installOpenAPI() {
 	server := c.servers.kubeapi.ControlPlane.GenericAPIServer
-	container, mux := server.Handler.GoRestfulContainer, server.Handler.NonGoRestfulMux
+	container, paths := server.Handler.GoRestfulContainer, server.Handler.NonGoRestfulMux
 	config := c.configs.kubeapi.ControlPlane.Generic
 	document := cached.Once(cached.Func(func() (*spec.Swagger, string, error) {
 		built, err := builder.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices(container.RegisteredWebServices()), config.OpenAPIConfig)
@@ -39,27 +39,18 @@ func (c *Chain) installOpenAPI() {
 		return built, "never-changes", nil
 	}))
 	server.OpenAPIVersionedService = handler.NewOpenAPIServiceLazy(document)
-	server.OpenAPIVersionedService.RegisterOpenAPIVersionedService("/openapi/v2", mux)
-	c.documents.Install(mux, container.RegisteredWebServices(), func() *handler3.OpenAPIService {
+	server.OpenAPIVersionedService.RegisterOpenAPIVersionedService("/openapi/v2", paths)
+	build := func() *handler3.OpenAPIService {
+		documents := routes.OpenAPI{V3Config: config.OpenAPIV3Config}
+		return documents.InstallV3(container, mux.NewPathRecorderMux("OpenAPI v3"))
+	}
+	c.documents.Install(paths, container.RegisteredWebServices(), func() *handler3.OpenAPIService {
 		if c.cfg.OwnDocuments {
-			return buildOpenAPIv3(server.Handler, config.OpenAPIV3Config)
+			return build()
 		}
-		return sharedOpenAPIv3(server.Handler, config.OpenAPIV3Config)
+		// Nothing changes the service: the documents of CRDs and of aggregated servers have others.
+		return process.Memo("OpenAPI v3 "+openAPIKey(container, config.OpenAPIV3Config), build)
 	})
-}
-
-// sharedOpenAPIv3 returns the service of the OpenAPI v3 documents of a server's routes.
-// Nothing changes it: those of CRDs and of aggregated servers have other services.
-func sharedOpenAPIv3(server *genericapiserver.APIServerHandler, config *common.OpenAPIV3Config) *handler3.OpenAPIService {
-	return process.Memo("OpenAPI v3 "+openAPIKey(server, config), func() *handler3.OpenAPIService {
-		return buildOpenAPIv3(server, config)
-	})
-}
-
-func buildOpenAPIv3(
-	server *genericapiserver.APIServerHandler, config *common.OpenAPIV3Config,
-) *handler3.OpenAPIService {
-	return routes.OpenAPI{V3Config: config}.InstallV3(server.GoRestfulContainer, mux.NewPathRecorderMux("OpenAPI v3"))
 }
 
 // sharedDefinitions shares the schemas of all types with the servers that the process has had before.
@@ -87,9 +78,9 @@ func gatesKey() string {
 
 // openAPIKey is a digest of all that the documents depend on: what is served, and the
 // feature gates, which decide about the definitions.
-func openAPIKey(server *genericapiserver.APIServerHandler, config *common.OpenAPIV3Config) string {
+func openAPIKey(container *restful.Container, config *common.OpenAPIV3Config) string {
 	lines := []string{fmt.Sprintf("%+v", config.Info.InfoProps), gatesKey()}
-	for _, service := range server.GoRestfulContainer.RegisteredWebServices() {
+	for _, service := range container.RegisteredWebServices() {
 		for _, route := range service.Routes() {
 			lines = append(lines, fmt.Sprint(route.Method, route.Path, route.Operation, route.Consumes, route.Produces))
 		}

@@ -337,12 +337,10 @@ func (cp *ControlPlane) Crashed() <-chan struct{} { return cp.crashed }
 // Err returns why the first API server to crash did so, a *process.CrashError, or nil if none has.
 // A call of Server.Crash does not count.
 func (cp *ControlPlane) Err() error {
-	select {
-	case <-cp.crashed:
+	if closed(cp.crashed) {
 		return cp.crashErr
-	default:
-		return nil
 	}
+	return nil
 }
 
 // WaitReady waits until every server's /readyz answers 200. If the context ends

@@ -55,17 +55,13 @@ func (s *Server) stop(ctx context.Context) error {
 // address, once nothing is left of its last run. It returns when the server is
 // ready or, if a rule holds part of its start, when it accepts requests.
 func (s *Server) Restart(ctx context.Context) error {
-	if err := s.restart(ctx); err != nil {
+	if err := s.cp.cfg.timeouts.within(ctx, "a start", s.restart); err != nil {
 		return fmt.Errorf("restart %s: %w", s.name, err)
 	}
 	return nil
 }
 
 func (s *Server) restart(ctx context.Context) error {
-	return s.cp.cfg.timeouts.within(ctx, "a start", s.restartIn)
-}
-
-func (s *Server) restartIn(ctx context.Context) error {
 	ctx, forget := s.cp.untilStop(ctx)
 	defer forget()
 	if err := s.takeTurn(ctx); err != nil {

@@ -1,6 +1,7 @@
 package envtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,12 +148,7 @@ func (i *instance) whyEnded() error {
 
 func (i *instance) notRunning() error { return fmt.Errorf("%s: %w", i.server.name, errNotRunning) }
 
-func orNone(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
-}
+func orNone(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }
 
 // ready is Server.Ready; red is as of the last answer that listed checks.
 func (i *instance) ready(ctx context.Context) (ready bool, red []string) {

@@ -90,7 +90,9 @@ func (p *Program) start(ctx context.Context) error {
 	}
 	running, end := context.WithCancel(klog.NewContext(context.Background(), component.Logger()))
 	now := &execution{component, end}
-	p.setExecution(now)
+	p.mu.Lock()
+	p.current = now
+	p.mu.Unlock()
 	if err := p.run(ctx, running, now); err != nil {
 		return errors.Join(err, p.release(context.WithoutCancel(ctx)))
 	}
@@ -128,12 +130,6 @@ func (p *Program) execution() *execution {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.current
-}
-
-func (p *Program) setExecution(e *execution) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.current = e
 }
 
 // Stop ends the program as SIGTERM would, and joins it. It does nothing if the program is

@@ -92,7 +92,11 @@ func takesTime(point string) bool {
 
 // isUnderMutex reports whether an operation is one that libraries do under a mutex, for which
 // other goroutines wait. If it took time there, time would stand still.
-func isUnderMutex(op *fault.Operation) bool { return isDiscovery(op) || isAllocation(op) }
+func isUnderMutex(op *fault.Operation) bool {
+	// Upstream's allocator makes the object of an IP address before a Service gets the address
+	// (k8s.io/kubernetes/pkg/registry/core/service/ipallocator, MetaAllocator).
+	return isDiscovery(op) || op.Resource == "ipaddresses.networking.k8s.io"
+}
 
 // isDiscovery reports whether an operation asks which APIs there are, as controller-runtime's
 // cache and RESTMappers do.
@@ -100,13 +104,6 @@ func isDiscovery(op *fault.Operation) bool {
 	return op.Point == fault.HTTPPoint+"get" && op.Resource == "" &&
 		(op.Key == "/api" || op.Key == "/apis" || strings.HasPrefix(op.Key, "/api/") ||
 			strings.HasPrefix(op.Key, "/apis/"))
-}
-
-// isAllocation reports whether an operation is about the object of an IP address, which
-// upstream's allocator makes before a Service gets the address
-// (k8s.io/kubernetes/pkg/registry/core/service/ipallocator, MetaAllocator).
-func isAllocation(op *fault.Operation) bool {
-	return op.Resource == "ipaddresses.networking.k8s.io"
 }
 
 // Take implements fault.Latency.

@@ -37,8 +37,7 @@ func main() {
 	if err == nil {
 		err = become(program)
 	}
-	exit := (*exec.ExitError)(nil)
-	if errors.As(err, &exit) && exit.Exited() {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Exited() {
 		os.Exit(exit.ExitCode())
 	}
 	if err != nil {

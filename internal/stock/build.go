@@ -33,8 +33,7 @@ func Build(ctx context.Context, folder string, progress io.Writer) (Programs, er
 // release is that of Kubernetes in the module of the current folder.
 func release(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes").Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return "", fmt.Errorf("this is to be in the folder of a module that requires k8s.io/kubernetes; or give a folder with the programs: %s", strings.TrimSpace(string(exit.Stderr)))
 	}
 	return strings.TrimSpace(string(out)), err

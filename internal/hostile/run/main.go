@@ -16,8 +16,7 @@ import (
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
-		exit := (*exec.ExitError)(nil)
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			os.Exit(exit.ExitCode())
 		}
 		fmt.Fprintln(os.Stderr, "hostile:", err)

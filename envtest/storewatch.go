@@ -48,10 +48,6 @@ func (w *storeWatch) stop(ctx context.Context) error {
 		return nil
 	}
 	w.cancel()
-	select {
-	case <-w.ended:
-		return nil
-	case <-ctx.Done():
-		return left.NotWithin(ctx, "the watch of the store for the trace has not ended", "snowglobe.test/envtest.(*ControlPlane).watchStore.")
-	}
+	return left.Await(ctx, w.ended, "the watch of the store for the trace has not ended",
+		"snowglobe.test/envtest.(*ControlPlane).watchStore.")
 }

@@ -30,10 +30,15 @@ func Labelled(label, value string) []string {
 	})
 }
 
-// NotWithin is the error of a wait that ctx has ended: what has not ended, why the caller
-// waits no longer, and the goroutines in functions whose names begin so, with their stacks. A
-// store has no label of its own, so others of its kind are named too.
-func NotWithin(ctx context.Context, what string, functions ...string) error {
+// Await waits until done is closed. If ctx ends first, the error says what has not ended, why the
+// caller waits no longer, and the goroutines in functions whose names begin so, with their stacks.
+// A store has no label of its own, so others of its kind are named too.
+func Await(ctx context.Context, done <-chan struct{}, what string, functions ...string) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
 	err := fmt.Errorf("%s: %w", what, context.Cause(ctx))
 	found := entries(func(entry string) bool {
 		return slices.ContainsFunc(functions, func(f string) bool { return strings.Contains(entry, "\t"+f) })

@@ -26,12 +26,12 @@ func TestLeftIsShort(t *testing.T) {
 	assert.LessOrEqual(t, len(report), 2*leftStacks)
 }
 
-// hang is what a goroutine of TestNotWithin hangs in.
+// hang is what a goroutine of TestAwait hangs in.
 func hang(stop <-chan struct{}) { <-stop }
 
-// TestNotWithin names the goroutines of the functions that it is asked for, and no others. Only
+// TestAwait names the goroutines of the functions that it is asked for, and no others. Only
 // a goroutine that waits already has a state to tell, so the test waits for that.
-func TestNotWithin(t *testing.T) {
+func TestAwait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		defer close(stop)
@@ -40,16 +40,17 @@ func TestNotWithin(t *testing.T) {
 		why := errors.New("not within an hour")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(why)
-		err := NotWithin(ctx, "stop it", "snowglobe.test/internal/left.hang")
+		err := Await(ctx, nil, "stop it", "snowglobe.test/internal/left.hang")
 		for _, want := range []string{
 			"stop it: not within an hour; what is left (1 goroutines):\n     1 in left.hang (left_test.go:",
-			"[chan receive], of left.hang, created by left.TestNotWithin",
+			"[chan receive], of left.hang, created by left.TestAwait",
 			"\tsnowglobe.test/internal/left.hang+0x",
 		} {
 			assert.Contains(t, err.Error(), want)
 		}
 		assert.ErrorIs(t, err, why, "the cause is not wrapped")
-		none := NotWithin(ctx, "stop it", "snowglobe.test/internal/nothing")
+		none := Await(ctx, nil, "stop it", "snowglobe.test/internal/nothing")
 		assert.Equal(t, "stop it: not within an hour", none.Error())
+		assert.NoError(t, Await(t.Context(), ctx.Done(), "stop it"))
 	})
 }

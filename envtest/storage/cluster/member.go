@@ -106,12 +106,7 @@ func (k kill) wait(ctx context.Context) error {
 	if k.done == nil {
 		return nil
 	}
-	select {
-	case <-k.done:
-		return nil
-	case <-ctx.Done():
-		return disk.NotEnded(ctx, k.name+" is still stopping")
-	}
+	return disk.AwaitEnd(ctx, k.done, k.name+" is still stopping")
 }
 
 // cutPeer starts or stops dropping what this member exchanges with another.

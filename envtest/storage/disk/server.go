@@ -108,10 +108,10 @@ func (s *Server) End(hard bool) <-chan struct{} {
 	return s.ended
 }
 
-// NotEnded is the error of who waits for the end of an etcd and whose ctx ends first: what
-// has not ended, and the goroutines of etcds that are left.
-func NotEnded(ctx context.Context, what string) error {
-	return left.NotWithin(ctx, what, "go.etcd.io/etcd/server/", "go.etcd.io/raft/", "go.etcd.io/bbolt")
+// AwaitEnd waits until an etcd has ended. If ctx ends first, the error says what has not ended, and
+// which goroutines of etcds are left.
+func AwaitEnd(ctx context.Context, ended <-chan struct{}, what string) error {
+	return left.Await(ctx, ended, what, "go.etcd.io/etcd/server/", "go.etcd.io/raft/", "go.etcd.io/bbolt")
 }
 
 func (s *Server) end() {

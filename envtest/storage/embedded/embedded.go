@@ -140,10 +140,9 @@ func (s *Store) Failure() error { return s.server.Err() }
 // has, call it again to wait for the rest.
 func (s *Store) Stop(ctx context.Context) error {
 	if s.server != nil {
-		select {
-		case <-s.server.End(false):
-		case <-ctx.Done():
-			return disk.NotEnded(ctx, "stop embedded etcd: it is still stopping")
+		err := disk.AwaitEnd(ctx, s.server.End(false), "stop embedded etcd: it is still stopping")
+		if err != nil {
+			return err
 		}
 	}
 	s.lock.Release()

@@ -148,12 +148,7 @@ func (c *Connection) Break(ctx context.Context) error {
 		_ = inner.Close() // breaks off what is under way
 	}
 	c.conns.CloseAll()
-	select {
-	case <-c.idle:
-		return nil
-	case <-ctx.Done():
-		return left.NotWithin(ctx, "break the connection to the store: an operation is still under way", ours)
-	}
+	return left.Await(ctx, c.idle, "break the connection to the store: an operation is still under way", ours)
 }
 
 // Close closes the client and joins all goroutines. Its clients are not used any more.
@@ -165,12 +160,7 @@ func (c *Connection) Close(ctx context.Context) error {
 	c.stopTelling()
 	_ = inner.Close()
 	c.end()
-	select {
-	case <-c.ended:
-		return nil
-	case <-ctx.Done():
-		return left.NotWithin(ctx, "close the connection to the store: a watch has not ended", ours)
-	}
+	return left.Await(ctx, c.ended, "close the connection to the store: a watch has not ended", ours)
 }
 
 // Partitioned reports whether a rule keeps the server from its store now.

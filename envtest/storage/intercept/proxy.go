@@ -142,10 +142,9 @@ func (p *Proxy) Close(ctx context.Context) error {
 		c.end()
 	}
 	for _, c := range open {
-		select {
-		case <-c.ended:
-		case <-ctx.Done():
-			return left.NotWithin(ctx, "close the proxy of the store: a connection has not ended", ours)
+		err := left.Await(ctx, c.ended, "close the proxy of the store: a connection has not ended", ours)
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -31,10 +31,6 @@ type calls struct {
 	old   map[string]bool // paths whose watches are too old to go on
 }
 
-func newCalls(fault plannedFault, staleFor time.Duration) *calls {
-	return &calls{fault: fault, staleFor: staleFor, crashed: make(chan struct{}), times: map[string]int{}, live: map[*watchBody]struct{}{}, old: map[string]bool{}}
-}
-
 // through returns a transport on which the calls are made.
 func (c *calls) through(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) { return c.roundTrip(next, req) })

@@ -29,7 +29,10 @@ type run struct {
 // time, another goroutine that waits for the mutex would keep that time from passing.
 func (r *run) simulate() error {
 	return envtest.SimulateContext(func(ctx context.Context, cp *envtest.ControlPlane) (err error) {
-		r.calls = newCalls(r.fault, r.Settle/2)
+		r.calls = &calls{
+			fault: r.fault, staleFor: r.Settle / 2, crashed: make(chan struct{}),
+			times: map[string]int{}, live: map[*watchBody]struct{}{}, old: map[string]bool{},
+		}
 		if r.admin, err = client.New(cp.Config(), client.Options{Scheme: r.Manager.Scheme}); err != nil {
 			return err
 		}

@@ -41,13 +41,6 @@ type Config struct {
 	StartTimeout time.Duration
 }
 
-func (c Config) withDefaults() Config {
-	c.Members = cmp.Or(c.Members, 3)
-	c.ElectionTimeout = cmp.Or(c.ElectionTimeout, 500*time.Millisecond)
-	c.StartTimeout = cmp.Or(c.StartTimeout, 30*time.Second)
-	return c
-}
-
 func (c Config) validate() error {
 	switch c.Members {
 	case 3, 5:
@@ -84,7 +77,9 @@ type Store struct {
 
 // New validates the configuration and returns a store that is not started yet.
 func New(cfg Config) (*Store, error) {
-	cfg = cfg.withDefaults()
+	cfg.Members = cmp.Or(cfg.Members, 3)
+	cfg.ElectionTimeout = cmp.Or(cfg.ElectionTimeout, 500*time.Millisecond)
+	cfg.StartTimeout = cmp.Or(cfg.StartTimeout, 30*time.Second)
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("etcd cluster: %w", err)
 	}

@@ -36,8 +36,8 @@ const maxSocketPath = 103
 
 func newMember(i int, run string, peers *peerTLS) (*member, error) {
 	m := &member{name: fmt.Sprintf("member-%d", i), folder: filepath.Join(run, strconv.Itoa(i)), peers: peers}
-	m.client = newSocket(m.name, filepath.Join(m.folder, "client"))
-	m.peer = newSocket(m.name+" (peers)", filepath.Join(m.folder, "peer"))
+	m.client = &socket{name: m.name, path: filepath.Join(m.folder, "client")}
+	m.peer = &socket{name: m.name + " (peers)", path: filepath.Join(m.folder, "peer")}
 	if len(m.client.path) > maxSocketPath {
 		return nil, fmt.Errorf("the path of socket %s has more than %d bytes; set TMPDIR to a folder with a shorter path", m.client.path, maxSocketPath)
 	}

@@ -19,11 +19,6 @@ type socket struct {
 	conns conns.Set
 }
 
-// newSocket returns a closed socket.
-func newSocket(name, path string) *socket {
-	return &socket{name: name, path: path}
-}
-
 func (s *socket) dial(ctx context.Context) (net.Conn, error) {
 	if !s.isOpen() {
 		return nil, s.refusal()

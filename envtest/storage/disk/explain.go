@@ -6,8 +6,6 @@ import (
 	"snowglobe.test/internal/diskerr"
 )
 
-const mega = 1_000_000
-
 // explain is an error of something that was written in or below a data folder.
 func explain(folder string, err error) error {
 	if explained, ok := diskerr.Explain(folder, err); ok {

@@ -27,7 +27,7 @@ func Check(folder string, etcds int) error {
 	err := allocate(folder, segments)
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("the disk of %q has no room for an etcd, which needs %d MB to start%s: free some space there, or use another folder",
-			folder, int64(segments)*wal.SegmentSizeBytes/mega, diskerr.Free(folder))
+			folder, int64(segments)*wal.SegmentSizeBytes/1_000_000, diskerr.Free(folder))
 	}
 	if err != nil {
 		return explain(folder, err)

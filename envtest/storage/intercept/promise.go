@@ -39,16 +39,12 @@ func (p *promises) make(ttl int64) *clientv3.LeaseGrantResponse {
 	return &clientv3.LeaseGrantResponse{ID: id, TTL: ttl}
 }
 
-func (p *promises) find(id clientv3.LeaseID) *promise {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.byID[id]
-}
-
 // keep returns the store's ID of a lease. If the lease was only promised, the store first has
 // to grant it. A grant that fails is tried again for the next put.
 func (d *decorator) keep(ctx context.Context, id clientv3.LeaseID) (clientv3.LeaseID, error) {
-	promised := d.promises.find(id)
+	d.promises.mu.Lock()
+	promised := d.promises.byID[id]
+	d.promises.mu.Unlock()
 	if promised == nil {
 		return id, nil
 	}

@@ -85,14 +85,6 @@ func newExchange(t *Transport, req *http.Request, cancel context.CancelFunc) *ex
 	return x
 }
 
-// watch ends the exchange when the client's context ends.
-func (x *exchange) watch() {
-	ctx := x.clientCtx
-	if ctx.Done() != nil {
-		x.stopWatch = context.AfterFunc(ctx, func() { x.sever(ctx.Err(), errClientGone, true) })
-	}
-}
-
 // serve runs the handler to its end, whatever that end is.
 func (x *exchange) serve(h http.Handler, req *http.Request) {
 	defer x.transport.remove(x)

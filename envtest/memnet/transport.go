@@ -86,7 +86,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, err
 	}
-	x.watch()
+	if ctx := x.clientCtx; ctx.Done() != nil {
+		x.stopWatch = context.AfterFunc(ctx, func() { x.sever(ctx.Err(), errClientGone, true) })
+	}
 	go x.serve(t.Handler, sreq)
 	return x.response(req)
 }

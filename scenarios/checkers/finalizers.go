@@ -48,8 +48,8 @@ func (c FinalizersOwned) Check(ctx context.Context, h *History) Result {
 		}
 		f.judge(&result)
 	}
-	for i := range x.streams {
-		unmarked(&result, &x.streams[i])
+	for _, s := range x.streams {
+		unmarked(&result, s)
 	}
 	return result
 }
@@ -203,8 +203,7 @@ func (f *finalizing) tellings(revision int64) []Evidence {
 			}
 		}
 	}
-	for i := range f.index.streams {
-		s := &f.index.streams[i]
+	for _, s := range f.index.streams {
 		for j := range s.Events {
 			if e := &s.Events[j]; e.Object.Revision == revision && s.keyOf(e.Object) == f.key && e.Type != eventDeleted {
 				return []Evidence{{Watch: s.Watch, Event: e}}

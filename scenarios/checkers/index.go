@@ -21,7 +21,7 @@ const (
 type index struct {
 	history *History
 	ops     []op // those about resources that are not dry runs, by Start
-	streams []stream
+	streams []*stream
 	objects map[key]*object
 	keys    []key // of objects, sorted
 }
@@ -102,7 +102,7 @@ func newIndex(h *History) *index {
 		w := &h.Watches[i]
 		if r, ok := parseRequest("GET", w.URI); ok {
 			r.verb = verbWatch
-			x.streams = append(x.streams, stream{w, r, scopeOf(r)})
+			x.streams = append(x.streams, &stream{w, r, scopeOf(r)})
 		}
 	}
 	for _, o := range x.ops {

@@ -41,11 +41,11 @@ func (c ListWatch) Check(ctx context.Context, h *History) Result {
 		l.newest(&result)
 	}
 	compared := compareLists(&result, lists)
-	for i := range x.streams {
+	for _, s := range x.streams {
 		if result.stopped(ctx) {
 			return result
 		}
-		follow(&result, &x.streams[i], compared[x.streams[i].scope.choice()])
+		follow(&result, s, compared[s.scope.choice()])
 	}
 	return result
 }
@@ -277,8 +277,7 @@ func (x *index) sameContent(result *Result) {
 			}
 		}
 	}
-	for i := range x.streams {
-		s := &x.streams[i]
+	for _, s := range x.streams {
 		for j := range s.Events {
 			if e := &s.Events[j]; e.Type == eventAdded || e.Type == eventModified {
 				compare(version{s.keyOf(e.Object), s.scope.version, e.Object.Revision, e.Object.Kind}, e.Object, Evidence{Watch: s.Watch, Event: e})

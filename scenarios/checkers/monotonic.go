@@ -158,8 +158,8 @@ func (x *index) eachView(f func(view)) {
 			o.eachView(f)
 		}
 	}
-	for i := range x.streams {
-		x.streams[i].eachView(f)
+	for _, s := range x.streams {
+		s.eachView(f)
 	}
 }
 

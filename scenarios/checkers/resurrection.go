@@ -139,8 +139,7 @@ func (x *index) lives() map[identity]*life {
 			l.seen = append(l.seen, s)
 		}
 	}
-	for i := range x.streams {
-		s := &x.streams[i]
+	for _, s := range x.streams {
 		first := (&watching{stream: s}).initialEvents(s.start())
 		for j := range s.Events {
 			e := &s.Events[j]

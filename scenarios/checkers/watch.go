@@ -39,12 +39,12 @@ func (WatchGuarantees) Name() string { return "watch" }
 func (c WatchGuarantees) Check(ctx context.Context, h *History) Result {
 	result := Result{Check: c.Name(), Unit: "watches"}
 	x := newIndex(h)
-	for i := range x.streams {
+	for _, s := range x.streams {
 		if result.stopped(ctx) {
 			break
 		}
 		result.Judged++
-		w := watching{stream: &x.streams[i], index: x, result: &result, view: map[key]*Event{}}
+		w := watching{stream: s, index: x, result: &result, view: map[key]*Event{}}
 		w.judge()
 	}
 	return result

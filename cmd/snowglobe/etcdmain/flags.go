@@ -53,17 +53,12 @@ func newFlags(stdout io.Writer) *flagSet {
 	f.SetOutput(stdout)
 	f.Usage = func() {
 		fmt.Fprint(stdout, "This is Snowglobe's in-memory etcd: flags about disks and peers have no effect.\n\nUsage:\n")
-		fmt.Fprint(stdout, f.usages())
+		all := pflag.NewFlagSet("etcd", pflag.ContinueOnError)
+		all.AddGoFlagSet(f.FlagSet)
+		// Go's own PrintDefaults also prints a panic, because it asks for a feature gate that is zero.
+		fmt.Fprint(stdout, all.FlagUsagesWrapped(100))
 	}
 	return f
-}
-
-// usages lists the flags. Go's own PrintDefaults also prints a panic, because it asks
-// for a feature gate that is zero.
-func (f *flagSet) usages() string {
-	all := pflag.NewFlagSet("etcd", pflag.ContinueOnError)
-	all.AddGoFlagSet(f.FlagSet)
-	return all.FlagUsagesWrapped(100)
 }
 
 // FlagError is about flags that can't be parsed.

@@ -37,8 +37,7 @@ func takeOverKMS() {
 
 // kmsClient calls a KMS v2 plugin.
 type kmsClient struct {
-	plugin  kmsapi.KeyManagementServiceClient
-	timeout time.Duration // of each call
+	plugin kmsapi.KeyManagementServiceClient
 }
 
 // newKMSClient returns a client whose connection is closed when the context ends. Unlike
@@ -49,18 +48,20 @@ func newKMSClient(ctx context.Context, dial Dialer, path, provider string, timeo
 		grpc.WithAuthority("localhost"),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, path string) (net.Conn, error) { return dial(ctx, "unix", path) }),
-		grpc.WithChainUnaryInterceptor(measureKMS(provider)),
+		grpc.WithChainUnaryInterceptor(limitKMS(provider, timeout)),
 	)
 	if err != nil {
 		return nil, err
 	}
 	context.AfterFunc(ctx, func() { _ = conn.Close() })
-	return &kmsClient{kmsapi.NewKeyManagementServiceClient(conn), timeout}, nil
+	return &kmsClient{kmsapi.NewKeyManagementServiceClient(conn)}, nil
 }
 
-// measureKMS keeps upstream's metric of the calls.
-func measureKMS(provider string) grpc.UnaryClientInterceptor {
+// limitKMS ends each call in time, and keeps upstream's metric of the calls.
+func limitKMS(provider string, timeout time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
 		began := time.Now()
 		err := invoke(ctx, method, request, reply, conn, opts...)
 		metrics.RecordKMSOperationLatency(provider, method, time.Since(began), err)
@@ -70,8 +71,6 @@ func measureKMS(provider string) grpc.UnaryClientInterceptor {
 
 // Status implements kmsservice.Service.
 func (k *kmsClient) Status(ctx context.Context) (*kmsservice.StatusResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, k.timeout)
-	defer cancel()
 	answer, err := k.plugin.Status(ctx, &kmsapi.StatusRequest{})
 	if err != nil {
 		return nil, err
@@ -81,8 +80,6 @@ func (k *kmsClient) Status(ctx context.Context) (*kmsservice.StatusResponse, err
 
 // Encrypt implements kmsservice.Service.
 func (k *kmsClient) Encrypt(ctx context.Context, uid string, plaintext []byte) (*kmsservice.EncryptResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, k.timeout)
-	defer cancel()
 	answer, err := k.plugin.Encrypt(ctx, &kmsapi.EncryptRequest{Uid: uid, Plaintext: plaintext})
 	if err != nil {
 		return nil, err
@@ -92,8 +89,6 @@ func (k *kmsClient) Encrypt(ctx context.Context, uid string, plaintext []byte) (
 
 // Decrypt implements kmsservice.Service.
 func (k *kmsClient) Decrypt(ctx context.Context, uid string, request *kmsservice.DecryptRequest) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, k.timeout)
-	defer cancel()
 	answer, err := k.plugin.Decrypt(ctx, &kmsapi.DecryptRequest{
 		Uid: uid, Ciphertext: request.Ciphertext, KeyId: request.KeyID, Annotations: request.Annotations,
 	})

@@ -62,10 +62,7 @@ func (c *Chain) wrapHooks(context.Context) error {
 		return err
 	}
 	c.hooks = h
-	h.stopping, err = upstream.WrapPreShutdownHooks(c.server(), func(name string, hook genericapiserver.PreShutdownHookFunc) genericapiserver.PreShutdownHookFunc {
-		return c.preShutdown(name, hook)
-	})
-	if err != nil {
+	if h.stopping, err = upstream.WrapPreShutdownHooks(c.server(), c.preShutdown); err != nil {
 		return err
 	}
 	return c.knowNames()

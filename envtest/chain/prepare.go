@@ -18,7 +18,11 @@ func (c *Chain) prepare(context.Context) error {
 		return err
 	}
 	c.installOpenAPI()
-	if err := onOwnStack(c.prepareRun); err != nil {
+	err := onOwnStack(func() (err error) {
+		c.prepared, err = c.servers.aggregator.PrepareRun()
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if err := upstream.ShareRoutePaths(c.services()); err != nil {
@@ -31,12 +35,6 @@ func (c *Chain) prepare(context.Context) error {
 	c.untraced = handler.FullHandlerChain
 	handler.FullHandlerChain = c.requests.Outermost(c.untraced)
 	return nil
-}
-
-func (c *Chain) prepareRun() error {
-	prepared, err := c.servers.aggregator.PrepareRun()
-	c.prepared = prepared
-	return err
 }
 
 // onOwnStack runs do on a stack of its own: upstream keeps the stack of whoever registers a path,

@@ -71,7 +71,8 @@ type pollingQueue struct {
 // AddAfter implements workqueue.TypedDelayingInterface.
 func (q *pollingQueue) AddAfter(key string, after time.Duration) {
 	if !openapiv3aggregator.IsLocalAPIService(key) {
-		if isAPIService(key) {
+		// An APIService is named version.group, unlike what the aggregator serves itself.
+		if strings.Contains(key, ".") {
 			q.polling.SchemasChange() // those of others may at any time, unannounced
 		}
 		q.TypedRateLimitingInterface.AddAfter(key, after)
@@ -86,10 +87,6 @@ func (q *pollingQueue) AddAfter(key string, after time.Duration) {
 	}
 	q.TypedRateLimitingInterface.AddAfter(key, after)
 }
-
-// isAPIService tells an APIService, named version.group, from upstream's own names
-// for what the aggregator serves itself.
-func isAPIService(key string) bool { return strings.Contains(key, ".") }
 
 // hurry brings forward idle polls: of two times the queue takes the earlier.
 func (q *pollingQueue) hurry() {

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	apimachineryversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/component-base/version"
 
 	"snowglobe.test/envtest"
@@ -32,7 +31,9 @@ func playAPIServer(ctx context.Context, args []string, stdout, stderr io.Writer)
 		serverflags.Print(stdout, columns(stdout))
 		return nil
 	case process.Version == "raw":
-		_, err := fmt.Fprintf(stdout, "%#v\n", releaseInfo())
+		info := version.Get() // upstream's version of this program, as far as it is known
+		info.GitVersion, info.GitTreeState = linked.Release(), "clean"
+		_, err := fmt.Fprintf(stdout, "%#v\n", info)
 		return err
 	case process.Version != "":
 		_, err := fmt.Fprintln(stdout, "Kubernetes", linked.Release())
@@ -82,10 +83,3 @@ func apiServerOptions(process *serverflags.Process) ([]envtest.Option, error) {
 // withoutFrontProxy turns off the front-proxy authority that envtest sets up: a kube-apiserver
 // trusts one only if its flags say so.
 const withoutFrontProxy = "--requestheader-client-ca-file="
-
-// releaseInfo is upstream's version of this program, as far as it is known.
-func releaseInfo() apimachineryversion.Info {
-	info := version.Get()
-	info.GitVersion, info.GitTreeState = linked.Release(), "clean"
-	return info
-}

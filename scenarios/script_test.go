@@ -298,7 +298,8 @@ func TestLookups(t *testing.T) {
 		result := Run(t.Context(), asserting("start\n"+commands), Options{})
 		require.NoError(t, result.Err)
 		for _, record := range result.Records {
-			if r, ok := record.Event.(trace.Request); ok && r.Phase == trace.End && strings.HasPrefix(r.UserAgent, "script") {
+			r, ok := record.Event.(trace.Request)
+			if ok && r.Phase == trace.End && strings.HasPrefix(r.UserAgent, "script") {
 				path, _, _ := strings.Cut(r.URI, "?")
 				paths = append(paths, path)
 			}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"snowglobe.test/internal/nearest"
 	"snowglobe.test/scenarios/engine"
@@ -90,24 +89,27 @@ func (c *Clients) resourceOf(ctx context.Context, kind schema.GroupVersionKind) 
 	return Resource{}, fmt.Errorf("the server serves no kind %s of %s%s", kind.Kind, kind.GroupVersion(), nearest.DidYouMean(kind.Kind, kinds))
 }
 
-// find returns the first resource that is asked for, or nil and all that the server serves. Most commands name
-// a resource of Kubernetes itself, and of those the server is asked once: they stay as long as it does.
+// find returns the first resource that is wanted, or nil and all that the server serves. Most commands want
+// a resource of Kubernetes itself. For those it asks the server once, as they are the same until other flags
+// are given, and that is another start. Definitions and aggregated servers come and go.
 func (c *Clients) find(ctx context.Context, wanted func(Resource) bool) (*Resource, []Resource, error) {
 	if i := slices.IndexFunc(c.builtin, wanted); i >= 0 {
 		return &c.builtin[i], nil, nil
 	}
+	types, err := builtinTypes()
+	if err != nil {
+		return nil, nil, err
+	}
 	known, err := c.Resources(ctx)
 	if err == nil {
-		c.builtin = slices.DeleteFunc(slices.Clone(known), func(r Resource) bool { return !isBuiltin(r) })
+		c.builtin = slices.DeleteFunc(slices.Clone(known), func(r Resource) bool {
+			return !types.IsGroupRegistered(r.Kind.Group)
+		})
 	}
 	if i := slices.IndexFunc(known, wanted); i >= 0 {
 		return &known[i], nil, nil
 	}
 	return nil, known, err
-}
-
-func isBuiltin(r Resource) bool {
-	return r.Kind.Group == crdKind.Group || scheme.Scheme.IsGroupRegistered(r.Kind.Group)
 }
 
 // DefaultNamespace is the namespace of objects that name none.

@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -59,11 +58,17 @@ func checkResource(name string) error {
 // builtinNames is builtinResources, called only once: that takes milliseconds.
 var builtinNames = sync.OnceValues(builtinResources)
 
+// builtinTypes are the types of Kubernetes' own groups.
+var builtinTypes = sync.OnceValues(func() (*runtime.Scheme, error) {
+	types := runtime.NewScheme()
+	add := runtime.NewSchemeBuilder(scheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme)
+	return types, add.AddToScheme(types)
+})
+
 // builtinResources are the names of Kubernetes' own resources, plural and singular, each
 // with the plural.
 func builtinResources() (map[string]string, error) {
-	types := runtime.NewScheme()
-	err := errors.Join(scheme.AddToScheme(types), apiextensionsv1.AddToScheme(types), apiregistrationv1.AddToScheme(types))
+	types, err := builtinTypes()
 	names := map[string]string{}
 	for kind := range types.AllKnownTypes() {
 		if strings.HasSuffix(kind.Kind, "List") || strings.HasSuffix(kind.Kind, "Options") {

@@ -63,10 +63,14 @@ var checkAnswers = script.ListCheck[answer]("answer")
 
 // Validate implements what script.ReadList asks for.
 func (a answer) Validate() error {
-	said := []bool{a.Status != 0, a.Break, a.Answer != nil}
-	said = slices.DeleteFunc(said, func(given bool) bool { return !given })
+	said := 0
+	for _, given := range []bool{a.Status != 0, a.Break, a.Answer != nil} {
+		if given {
+			said++
+		}
+	}
 	switch {
-	case len(said) > 1:
+	case said > 1:
 		return fmt.Errorf("it can have one of status, break and answer")
 	case a.Status != 0 && (a.Status < 200 || a.Status > 599):
 		return fmt.Errorf("status %d is not an HTTP status from 200 to 599", a.Status)

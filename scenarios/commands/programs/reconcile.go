@@ -38,10 +38,14 @@ type reconcileRule struct {
 
 // Validate implements what script.ReadList asks for.
 func (r reconcileRule) Validate() error {
-	actions := []bool{r.Patch != nil, r.Status != nil, r.Apply != nil, r.Finalize != "", r.Delete}
-	actions = slices.DeleteFunc(actions, func(said bool) bool { return !said })
+	actions := 0
+	for _, said := range []bool{r.Patch != nil, r.Status != nil, r.Apply != nil, r.Finalize != "", r.Delete} {
+		if said {
+			actions++
+		}
+	}
 	switch {
-	case len(actions) != 1:
+	case actions != 1:
 		return errors.New("it needs exactly one of patch, status, apply, finalize and delete")
 	case r.Finalize != "" && !r.Deleting:
 		return errors.New("finalize is for objects that are being deleted: it needs deleting: true")

@@ -32,6 +32,23 @@ func made(seed uint64, rounds int, longer map[string]float64) AllReport {
 	return report
 }
 
+// TestLowOfResample compares the count of what is drawn with what is drawn.
+func TestLowOfResample(t *testing.T) {
+	for n := 1; n < 12; n++ {
+		sorted := make([]float64, n)
+		for i := range sorted {
+			sorted[i] = float64(i * i)
+		}
+		for seed := range uint64(20) {
+			random, drawn := rand.New(rand.NewPCG(seed, 0)), make([]float64, n)
+			for i := range drawn {
+				drawn[i] = sorted[random.IntN(n)]
+			}
+			assert.InDelta(t, low(drawn), lowOfResample(rand.New(rand.NewPCG(seed, 0)), sorted), 1e-9, "%d samples", n)
+		}
+	}
+}
+
 // TestCompare sees what takes a tenth longer, and nothing else, nine times of ten.
 func TestCompare(t *testing.T) {
 	const times = 10

@@ -91,7 +91,9 @@ func TestBuildEndsWithTest(t *testing.T) {
 	text := "#!/bin/sh\necho $$ >" + pid + "\nexec sleep 1000\n"
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "go"), []byte(text), 0o700))
 	test := exec.Command(os.Args[0], "-test.run=^TestBuildEndsWithTest$")
-	test.Env = append(os.Environ(), "BUILD_UNTIL_KILLED="+path, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	test.Env = append(os.Environ(), "BUILD_UNTIL_KILLED="+path,
+		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"TMPDIR="+t.TempDir()) // what it has there is left when it is killed
 	require.NoError(t, test.Start())
 	var build int
 	require.Eventually(t, func() bool {

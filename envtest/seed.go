@@ -73,7 +73,7 @@ func (cp *ControlPlane) tellSeed() {
 		return
 	}
 	if _, told := toldSeeds.LoadOrStore(cp.cfg.seed, true); !told {
-		fmt.Fprintf(os.Stderr, "snowglobe: this process runs the seed %d: %s\n", cp.cfg.seed, sim.Repeat(cp.cfg.seed, selected(), importPath()))
+		fmt.Fprintf(os.Stderr, "snowglobe: this process runs the seed %d: %s\n", cp.cfg.seed, cp.repeat(selected()))
 	}
 }
 
@@ -91,7 +91,12 @@ func (cp *ControlPlane) logSeed(t testing.TB) {
 	case !cp.virtual:
 		decides = "in real time it decides which operations a rule with a probability hits, and no more; to run the test with it"
 	}
-	t.Logf("the seed is %d: %s: %s", cp.cfg.seed, decides, sim.Repeat(cp.cfg.seed, cp.pattern(t), importPath()))
+	t.Logf("the seed is %d: %s: %s", cp.cfg.seed, decides, cp.repeat(cp.pattern(t)))
+}
+
+// repeat is the command that runs the tests of a pattern as this process does.
+func (cp *ControlPlane) repeat(pattern string) string {
+	return sim.Repeat(cp.cfg.seed, sim.GivenSearch(), pattern, importPath())
 }
 
 // pattern selects the test. What has run before in the process counts too, so it selects all

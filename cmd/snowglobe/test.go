@@ -26,6 +26,7 @@ type testOptions struct {
 	seed   uint64
 	seeds  string
 	output string
+	search sim.Search
 }
 
 func newTest() *cobra.Command {
@@ -33,11 +34,16 @@ func newTest() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test [--seed N | --seeds N|FROM-TO] [GO-TEST-ARGUMENT...]",
 		Short: "Run go test in sim mode, where a seed decides the whole run",
-		Long: `Run go test with these arguments in sim mode: in tests that use Simulate and have a
-seed, it then decides everything, down to which goroutine runs next, and a failure
-can be repeated. The seed is that of --seed, or else of WithSeed. Each test binary
-uses one processor; packages run in parallel. The first time, everything is rebuilt,
-which takes minutes; nothing is vetted unless -vet says so.
+		Long: `Run go test with these arguments in sim mode: in each bubble of virtual time, those of
+synctest.Test and of Simulate, a seed then decides everything, down to which goroutine
+runs next, and a failure can be repeated. The seed is that of --seed, or else of
+WithSeed. Each test binary uses one processor; packages run in parallel. The first
+time, everything is rebuilt, which takes minutes; nothing is vetted unless -vet says so.
+
+A goroutine runs until it blocks, unless --strategy says how to search further: then it
+may also lose the processor before it uses a mutex, a channel, a WaitGroup or a Cond.
+With --bubble each test is in a bubble, as if it called synctest.Test, and time also
+passes while goroutines run. Tests that call t.Parallel or make a bubble are skipped.
 
 With --seeds each package is built once, and runs in a process for each seed, as many
 at a time as there are processors; -timeout is for each of them. What a failing seed
@@ -47,7 +53,8 @@ among the arguments.
 The flags below have two dashes, and those of go test have one.`,
 		Example: `  snowglobe test ./...
   snowglobe test --seed 7 -run TestLeaderElection -v ./controllers
-  snowglobe test --seeds 100 -failfast ./controllers`,
+  snowglobe test --seeds 100 -failfast ./controllers
+  snowglobe test --seeds 100 --strategy pos --bubble ./workqueue`,
 		DisableFlagParsing:    true,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,6 +71,11 @@ The flags below have two dashes, and those of go test have one.`,
 	flags := cmd.Flags()
 	flags.Uint64Var(&opts.seed, "seed", 0, "the seed of every control plane, also of those that have one by WithSeed")
 	flags.StringVar(&opts.seeds, "seeds", "", "run the tests under each of these seeds: 100, which is 1 to 100, or as in 20-30")
+	flags.StringVar(&opts.search.Strategy, "strategy", "",
+		"how to choose among interleavings: "+strings.Join(sim.Strategies, ", ")+" (default random)")
+	flags.IntVar(&opts.search.Depth, "depth", 0,
+		fmt.Sprintf("with pct or swarm, how many orders between operations a bug needs to show (default %d)", sim.DefaultDepth))
+	flags.BoolVar(&opts.search.Bubble, "bubble", false, "put each test into a bubble of virtual time")
 	flags.StringVar(&opts.output, "output", outputText, "with --seeds, text, or json with one line for each seed and package on standard output, and the rest on standard error")
 	return cmd
 }
@@ -76,9 +88,9 @@ func ownFlags(args []string) (own, rest []string) {
 		switch name {
 		case "-args", "--args":
 			return own, append(rest, args[i:]...)
-		case "-h", "--help":
+		case "-h", "--help", "--bubble":
 			own = append(own, arg)
-		case "--seed", "--seeds", "--output":
+		case "--seed", "--seeds", "--output", "--strategy", "--depth":
 			own = append(own, arg)
 			if !hasValue && i+1 < len(args) {
 				i++
@@ -92,7 +104,7 @@ func ownFlags(args []string) (own, rest []string) {
 }
 
 func runTest(cmd *cobra.Command, opts testOptions, args []string) error {
-	if err := checkOutput(opts.output); err != nil {
+	if err := errors.Join(checkOutput(opts.output), opts.search.Check()); err != nil {
 		return err
 	}
 	seeded, many := cmd.Flags().Changed("seed"), cmd.Flags().Changed("seeds")
@@ -101,6 +113,8 @@ func runTest(cmd *cobra.Command, opts testOptions, args []string) error {
 		return errors.New("--seed is one seed and --seeds are many; use one of the flags")
 	case opts.output != outputText && !many:
 		return errors.New("--output is for --seeds; go test has -json")
+	case opts.search != sim.Search{} && !seeded && !many:
+		return errors.New("--strategy, --depth and --bubble are for a search by seeds: say which, by --seed or --seeds")
 	case many:
 		return testSeeds(cmd, opts, args)
 	}
@@ -108,6 +122,7 @@ func runTest(cmd *cobra.Command, opts testOptions, args []string) error {
 	if err != nil {
 		return failed(err)
 	}
+	test.Env = append(test.Env, opts.search.Environment()...)
 	if seeded {
 		test.Env = append(test.Env, sim.SeedVariable+"="+strconv.FormatUint(opts.seed, 10))
 	}
@@ -129,7 +144,10 @@ func testSeeds(cmd *cobra.Command, opts testOptions, args []string) error {
 		return failed(err)
 	}
 	defer func() { _ = folder.Remove() }() // what is left is for the next one
-	report := &seedReport{args: args, json: opts.output == outputJSON, out: cmd.OutOrStdout(), progress: cmd.ErrOrStderr(), begun: time.Now()}
+	report := &seedReport{
+		args: args, search: opts.search, json: opts.output == outputJSON,
+		out: cmd.OutOrStdout(), progress: cmd.ErrOrStderr(), begun: time.Now(),
+	}
 	search, err := seeds.Begin(cmd.Context(), folder.Path(), runtime.NumCPU(), report.add)
 	if err != nil {
 		return failed(err)
@@ -143,6 +161,7 @@ func testSeeds(cmd *cobra.Command, opts testOptions, args []string) error {
 	if err != nil {
 		return failed(err)
 	}
+	test.Env = append(test.Env, opts.search.Environment()...)
 	err = runChild(cmd, test, func(test *exec.Cmd) error {
 		if report.json {
 			test.Stdout = cmd.ErrOrStderr()
@@ -223,6 +242,7 @@ func runSeeds(ctx context.Context, args []string) error {
 // seedReport tells of the seeds of a search.
 type seedReport struct {
 	args     []string // of go test
+	search   sim.Search
 	json     bool
 	out      io.Writer
 	progress io.Writer
@@ -249,13 +269,13 @@ func (r *seedReport) add(result seeds.Result) {
 // counts too, so it is that test alone only if that has failed as well.
 func (r *seedReport) repeat(result seeds.Result) string {
 	if result.Alone {
-		return sim.Repeat(result.Seed, sim.OnlyTest(result.Tests[0]), result.Package)
+		return sim.Repeat(result.Seed, r.search, sim.OnlyTest(result.Tests[0]), result.Package)
 	}
 	words := make([]string, len(r.args))
 	for i, arg := range r.args {
 		words[i] = sim.Quote(arg)
 	}
-	return sim.Repeat(result.Seed, "", strings.Join(words, " "))
+	return sim.Repeat(result.Seed, r.search, "", strings.Join(words, " "))
 }
 
 func (r *seedReport) summarize() {

@@ -13,6 +13,12 @@ import (
 // additions are files that are added to packages of Go's own source, and their sources here.
 var additions = map[string]string{
 	"runtime/snowglobe_sim.go":               "overlay/runtime.go.txt",
+	"runtime/snowglobe_points.go":            "overlay/points.go.txt",
+	"runtime/snowglobe_locks.go":             "overlay/locks.go.txt",
+	"sync/snowglobe_sim.go":                  "overlay/sync.go.txt",
+	"internal/sync/snowglobe_sim.go":         "overlay/isync.go.txt",
+	"testing/snowglobe_sim.go":               "overlay/testing.go.txt",
+	"testing/synctest/snowglobe_sim.go":      "overlay/synctest.go.txt",
 	"runtime/snowglobe_copies_linux.go":      "overlay/copies.go.txt",
 	"internal/runtime/maps/snowglobe_sim.go": "overlay/maps.go.txt",
 	"runtime/snowglobe_environment.go":       "overlay/environment.go.txt",

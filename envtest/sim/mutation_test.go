@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 var mutate = flag.Bool("mutate", false, "build without each edit in turn, and show that a run then differs")
 
 // needed are edits that others do not build without.
-var needed = []string{"bubble-state.diff", "goroutine-stream.diff", "object-names.diff"}
+var needed = []string{"bubble-state.diff", "goroutine-stream.diff", "mutex-waits.diff", "object-names.diff"}
 
 // rare are edits whose occasion this test does not have: a garbage collection between two
 // large allocations, and a process that is stopped for over a minute (TestStopped).
@@ -75,6 +76,9 @@ func findDifference(t *testing.T, program string) (workload string, differs bool
 	t.Setenv("TMPDIR", t.TempDir())
 	environment, err := hostile.Environment(t.TempDir())
 	require.NoError(t, err)
+	if differs := searchDiffers(t, program); differs != "" {
+		return differs, true
+	}
 	for _, workload := range []string{"selects", "goroutines", "long", "maps", "contexts", "timers", "waits", "bytes", "files", "signals", "garbage", "race", "world"} {
 		first := ""
 		for i := range 12 {
@@ -96,4 +100,26 @@ func findDifference(t *testing.T, program string) (workload string, differs bool
 		}
 	}
 	return "", false
+}
+
+// searchDiffers names what a Search does not find that it finds with all edits.
+func searchDiffers(t *testing.T, program string) string {
+	t.Helper()
+	say := func(variable string, args ...string) string {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		command := exec.CommandContext(ctx, program, args...)
+		command.Env = append(os.Environ(), variable)
+		out, err := command.CombinedOutput()
+		return fmt.Sprint(string(out), err)
+	}
+	switch {
+	case strings.Contains(say(strategyVariable+"=walk", "orders", "1"), ": [1]"):
+		return "orders"
+	case !strings.HasPrefix(say(strategyVariable+"=walk", "held", "1"), "at least true"):
+		return "held"
+	case say(SeedVariable+"=1", "bytes", "own") == say(SeedVariable+"=2", "bytes", "own"):
+		return "a seed of its own"
+	}
+	return ""
 }

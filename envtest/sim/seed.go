@@ -33,10 +33,10 @@ func OnlyTest(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// Repeat is the command for a shell that runs tests of a package under a seed. Without a
+// Repeat is the command for a shell that runs tests of a package under a seed, as a Search does. Without a
 // pattern it runs all of them.
-func Repeat(seed uint64, pattern, importPath string) string {
-	command := fmt.Sprintf("snowglobe test --seed %d ", seed)
+func Repeat(seed uint64, search Search, pattern, importPath string) string {
+	command := fmt.Sprintf("snowglobe test --seed %d %s", seed, search.flags())
 	if pattern != "" {
 		command += "-run " + Quote(pattern) + " "
 	}

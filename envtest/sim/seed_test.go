@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -26,14 +27,40 @@ func TestGivenSeed(t *testing.T) {
 }
 
 func TestRepeat(t *testing.T) {
-	assert.Equal(t, "snowglobe test --seed 7 example.com/a", sim.Repeat(7, "", "example.com/a"))
+	assert.Equal(t, "snowglobe test --seed 7 example.com/a", sim.Repeat(7, sim.Search{}, "", "example.com/a"))
 	for name, pattern := range map[string]string{
 		"TestA":              `'^TestA$'`,
 		"TestA/it_(works)#1": `'^TestA$/^it_\(works\)#1$'`,
 		"TestA/it's":         `'^TestA$/^it'\''s$'`,
 	} {
-		assert.Equal(t, "snowglobe test --seed 7 -run "+pattern+" example.com/a", sim.Repeat(7, sim.OnlyTest(name), "example.com/a"))
+		want := "snowglobe test --seed 7 -run " + pattern + " example.com/a"
+		assert.Equal(t, want, sim.Repeat(7, sim.Search{}, sim.OnlyTest(name), "example.com/a"))
 	}
 	assert.Equal(t, "-count=1", sim.Quote("-count=1"))
 	assert.Equal(t, "''", sim.Quote(""))
+}
+
+func TestRepeatSearch(t *testing.T) {
+	for want, search := range map[string]sim.Search{
+		"snowglobe test --seed 7 --strategy pos .":                    {Strategy: "pos"},
+		"snowglobe test --seed 7 --strategy pct --depth 5 --bubble .": {Strategy: "pct", Depth: 5, Bubble: true},
+		"snowglobe test --seed 7 --bubble .":                          {Bubble: true},
+	} {
+		require.NoError(t, search.Check())
+		assert.Equal(t, want, sim.Repeat(7, search, "", "."))
+		for _, variable := range search.Environment() {
+			name, value, _ := strings.Cut(variable, "=")
+			t.Setenv(name, value)
+		}
+		if search.Bubble {
+			assert.Equal(t, want, sim.Repeat(7, sim.GivenSearch(), "", "."), "as a program in sim mode has it")
+		}
+	}
+	for want, search := range map[string]sim.Search{
+		`there is no strategy "luck"; there are random, walk, pct, pos, swarm`: {Strategy: "luck"},
+		"the depth is from 1 on":                         {Strategy: "pct", Depth: -1},
+		"only the strategies pct and swarm have a depth": {Strategy: "pos", Depth: 2},
+	} {
+		assert.EqualError(t, search.Check(), want)
+	}
 }

@@ -1,6 +1,7 @@
 // Command decided prints what a seed decides: decided WORKLOAD SEED. With a third
 // argument goroutines outside the bubble keep the processor busy meanwhile. Without a seed,
-// decided WORKLOAD copies, it makes copies of itself, each with the seed that is its number.
+// decided WORKLOAD copies, it makes copies of itself, each with the seed that is its number, and
+// with decided WORKLOAD own it has the seed that a test has by itself.
 package main
 
 import (
@@ -47,6 +48,10 @@ var workloads = map[string]func(say func(string, ...any)){
 	"ends":       ends,
 	"outside":    outside,
 	"memory":     memory,
+	"orders":     orders,
+	"held":       held,
+	"cycle":      cycle,
+	"left":       left,
 }
 
 // old is memory that was there before the copies.
@@ -56,10 +61,10 @@ var old [32 << 20]byte
 var number uint64
 
 func main() {
-	copies := os.Args[2] == "copies"
+	copies, own := os.Args[2] == "copies", os.Args[2] == "own"
 	var seed uint64
 	var err error
-	if !copies {
+	if !copies && !own {
 		seed, err = strconv.ParseUint(os.Args[2], 10, 64)
 	}
 	workload := workloads[os.Args[1]]
@@ -82,7 +87,7 @@ func main() {
 			}
 		}
 		number = seed
-		if !sim.Seed(seed) {
+		if !own && !sim.Seed(seed) {
 			fmt.Fprintln(os.Stderr, "not in sim mode")
 			os.Exit(1)
 		}

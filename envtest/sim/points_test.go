@@ -1,0 +1,113 @@
+package sim_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"snowglobe.test/envtest/sim"
+	"snowglobe.test/internal/pages"
+)
+
+// searched runs the program of testdata as a Search does, and returns all that it says.
+func searched(ctx context.Context, program string, search sim.Search, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, program, args...)
+	command.Env = append(os.Environ(), search.Environment()...)
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+// TestPoints looks at which operations another goroutine can get the processor.
+func TestPoints(t *testing.T) {
+	program := decided(t)
+	for _, strategy := range sim.Strategies {
+		t.Run(strategy, func(t *testing.T) {
+			search := sim.Search{Strategy: strategy}
+			out, err := searched(t.Context(), program, search, "orders", "1")
+			require.NoError(t, err, out)
+			both := strings.Count(out, ": [1 2]\n")
+			switch strategy {
+			case "random":
+				assert.Zero(t, both, out)
+			case "pct": // at two points of a run it gives way
+				assert.NotZero(t, both, out)
+			default:
+				assert.Equal(t, strings.Count(out, "\n"), both, out)
+			}
+			again, err := searched(t.Context(), program, search, "orders", "1", "disturbed")
+			require.NoError(t, err)
+			assert.Equal(t, out, again)
+		})
+	}
+}
+
+// TestHeld sleeps for hours while a mutex is held that others want.
+func TestHeld(t *testing.T) {
+	program := decided(t)
+	for _, strategy := range sim.Strategies {
+		out, err := searched(t.Context(), program, sim.Search{Strategy: strategy}, "held", "1")
+		require.NoError(t, err, out)
+		assert.Equal(t, "at least true\n", out)
+	}
+}
+
+// TestDeadlocks looks at what is said of them.
+func TestDeadlocks(t *testing.T) {
+	program := decided(t)
+	out, err := searched(t.Context(), program, sim.Search{}, "cycle", "1")
+	require.Error(t, err)
+	assert.Regexp(t, `^snowglobe: a cycle of locks: goroutine (\d+) waits for a lock of goroutine (\d+), which waits for a lock of goroutine \d+
+
+goroutine \d+ \[sync.Mutex.Lock \(durable\), synctest bubble 1\]:
+`, out)
+	message, _, _ := strings.Cut(out, "\n")
+	pages.Troubleshooting(t, "../..", message)
+	assert.Contains(t, out, "panic: deadlock: all goroutines in bubble are blocked")
+	out, err = searched(t.Context(), program, sim.Search{}, "left", "1")
+	require.Error(t, err)
+	out = regexp.MustCompile(`goroutine \d+`).ReplaceAllString(out, "goroutine N")
+	before, _, _ := strings.Cut(out, "\npanic: ")
+	assert.Equal(t, `left
+snowglobe: goroutine N waits for ever: sync.Mutex.Lock (durable), held by goroutine N, which has ended
+snowglobe: goroutine N waits for ever: sync.RWMutex.Lock (durable), held by goroutine N, which has ended
+snowglobe: goroutine N waits for ever: chan receive (nil chan)
+snowglobe: goroutine N waits for ever: sync.RWMutex.RLock (durable), held by goroutine N`, strings.TrimSpace(before))
+	pages.Troubleshooting(t, "../..", "snowglobe: goroutine N waits for ever")
+}
+
+// TestBubbled runs tests that were not written for a bubble.
+func TestBubbled(t *testing.T) {
+	runIn := func(search sim.Search, seed string) string {
+		t.Helper()
+		command, err := sim.Test(t.Context(), "-v", "./testdata/bubbled")
+		require.NoError(t, err)
+		var out bytes.Buffer
+		command.Stdout, command.Stderr = &out, &out
+		command.Env = append(append(command.Env, search.Environment()...), sim.SeedVariable+"="+seed)
+		require.NoError(t, command.Run(), out.String())
+		return out.String()
+	}
+	out := runIn(sim.Search{Strategy: "pos", Bubble: true}, "1")
+	for _, want := range []string{
+		"--- PASS: TestSleeps ", "--- PASS: TestSubtests ", "--- PASS: TestSubtests/one ", "time passes: true",
+		"--- SKIP: TestParallel ", "snowglobe: not runnable in a bubble: it calls t.Parallel",
+		"--- SKIP: TestOwn ", "snowglobe: not runnable in a bubble: it makes one itself; run it without --bubble",
+	} {
+		assert.Contains(t, out, want)
+	}
+	pages.Troubleshooting(t, "../..", "snowglobe: not runnable in a bubble: it calls t.Parallel")
+	drawn := regexp.MustCompile(`drawn: \d+`)
+	assert.Equal(t, drawn.FindString(out), drawn.FindString(runIn(sim.Search{Strategy: "pos", Bubble: true}, "1")))
+	assert.NotEqual(t, drawn.FindString(out), drawn.FindString(runIn(sim.Search{Strategy: "pos", Bubble: true}, "2")))
+	assert.Contains(t, runIn(sim.Search{Strategy: "pos"}, "1"), "--- PASS: TestOwn ", "its own bubble has a seed too")
+}

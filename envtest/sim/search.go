@@ -1,0 +1,92 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Search is how a bubble looks for an interleaving that fails. The seed decides what it draws.
+type Search struct {
+	// Strategy is one of Strategies; "" is random.
+	Strategy string
+	// Depth is that of the bugs that pct looks for: how many orders must hold between operations of
+	// goroutines for one to show. 0 is DefaultDepth.
+	Depth int
+	// Bubble puts each test into a bubble of virtual time.
+	Bubble bool
+}
+
+// DefaultDepth is the depth of a Search without one.
+const DefaultDepth = 3
+
+// Strategies are those of a Search. With random a goroutine runs until it blocks, and then any other may be next.
+// With the others it may also lose the processor at a choice point: before it takes or gives back a mutex, sends,
+// receives, selects, closes, adds to a WaitGroup, waits for it or for a Cond, and after it has started a goroutine.
+//
+//   - walk: at some of the points any other goroutine is next; how often is drawn for each seed.
+//   - pct: goroutines have priorities, and the highest runs; at Depth-1 points that of the one that runs becomes
+//     the lowest (Burckhardt et al., A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs, 2010).
+//   - pos: each operation has a priority, and the highest is next; of two on the same object, the one that was
+//     later draws anew (Yuan et al., Partial Order Aware Concurrency Sampling, 2018).
+//   - swarm: each seed draws one of the three, and at which kinds of points it stops.
+var Strategies = []string{"random", "walk", "pct", "pos", "swarm"}
+
+// The variables of the environment that a Search is passed on in, as overlay/points.go.txt reads them.
+const (
+	strategyVariable = "SNOWGLOBE_STRATEGY"
+	depthVariable    = "SNOWGLOBE_DEPTH"
+	bubbleVariable   = "SNOWGLOBE_BUBBLE"
+)
+
+// GivenSearch is the Search in the environment.
+func GivenSearch() Search {
+	depth, _ := strconv.Atoi(os.Getenv(depthVariable)) // Environment has written it
+	return Search{Strategy: os.Getenv(strategyVariable), Depth: depth, Bubble: os.Getenv(bubbleVariable) != ""}
+}
+
+// Check reports what is wrong with a Search.
+func (s Search) Check() error {
+	switch {
+	case s.Strategy != "" && !slices.Contains(Strategies, s.Strategy):
+		return fmt.Errorf("there is no strategy %q; there are %s", s.Strategy, strings.Join(Strategies, ", "))
+	case s.Depth < 0:
+		return errors.New("the depth is from 1 on")
+	case s.Depth > 0 && s.Strategy != "pct" && s.Strategy != "swarm":
+		return errors.New("only the strategies pct and swarm have a depth")
+	}
+	return nil
+}
+
+// Environment are the variables that pass the Search on to a program in sim mode.
+func (s Search) Environment() []string {
+	variables := []string{strategyVariable + "=" + s.Strategy, depthVariable + "=" + strconv.Itoa(s.depth())}
+	if s.Bubble {
+		variables = append(variables, bubbleVariable+"=1")
+	}
+	return variables
+}
+
+func (s Search) depth() int {
+	if s.Depth == 0 {
+		return DefaultDepth
+	}
+	return s.Depth
+}
+
+// flags are those of "snowglobe test" for the Search, each with a space behind it.
+func (s Search) flags() (flags string) {
+	if s.Strategy != "" {
+		flags = "--strategy " + s.Strategy + " "
+	}
+	if s.Depth != 0 && s.depth() != DefaultDepth {
+		flags += "--depth " + strconv.Itoa(s.Depth) + " "
+	}
+	if s.Bubble {
+		flags += "--bubble "
+	}
+	return flags
+}

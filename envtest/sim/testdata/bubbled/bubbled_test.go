@@ -1,0 +1,46 @@
+// Package bubbled has tests that were not written for a bubble of virtual time.
+package bubbled
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func inBubble() bool { return time.Now().Year() == 2000 }
+
+func TestSleeps(t *testing.T) {
+	if inBubble() {
+		time.Sleep(time.Hour)
+	}
+	t.Logf("drawn: %d", rand.Uint64())
+	_, limited := t.Deadline()
+	assert.False(t, limited && inBubble(), "there is no limit in virtual time")
+}
+
+func TestSubtests(t *testing.T) {
+	begun := time.Now()
+	t.Run("one", func(*testing.T) {})
+	var mu sync.Mutex
+	for range 1000 {
+		mu.Lock()
+		mu.Unlock()
+	}
+	t.Logf("time passes: %t", time.Since(begun) > 0)
+}
+
+func TestParallel(t *testing.T) {
+	t.Parallel()
+	assert.False(t, inBubble())
+}
+
+func TestOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		t.Logf("drawn: %d", rand.Uint64())
+		assert.True(t, inBubble())
+	})
+}

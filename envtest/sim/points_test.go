@@ -87,6 +87,7 @@ snowglobe: goroutine N waits for ever: sync.RWMutex.RLock (durable), held by gor
 
 // TestBubbled runs tests that were not written for a bubble.
 func TestBubbled(t *testing.T) {
+	ownCache(t)
 	runIn := func(search sim.Search, seed string) string {
 		t.Helper()
 		command, err := sim.Test(t.Context(), "-v", "./testdata/bubbled")

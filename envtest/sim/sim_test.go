@@ -17,13 +17,19 @@ import (
 	"snowglobe.test/internal/sample"
 )
 
-// decided builds the program of testdata in sim mode.
-func decided(t *testing.T) string {
+// ownCache gives sim mode a cache of the test's own, but not the go command.
+func ownCache(t *testing.T) {
 	t.Helper()
 	cache, err := exec.Command("go", "env", "GOCACHE").Output() // which depends on XDG_CACHE_HOME
 	require.NoError(t, err)
 	t.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+}
+
+// decided builds the program of testdata in sim mode.
+func decided(t *testing.T) string {
+	t.Helper()
+	ownCache(t)
 	program, err := sim.Program(t.Context(), ".", "./testdata/decided", os.Stderr)
 	require.NoError(t, err)
 	return program

@@ -42,8 +42,9 @@ time, everything is rebuilt, which takes minutes; nothing is vetted unless -vet 
 
 A goroutine runs until it blocks, unless --strategy says how to search further: then it
 may also lose the processor before it uses a mutex, a channel, a WaitGroup or a Cond.
-With --bubble each test is in a bubble, as if it called synctest.Test, and time also
-passes while goroutines run. Tests that call t.Parallel or make a bubble are skipped.
+With --bubble each test is in a bubble, as if it called synctest.Test; with a strategy
+time then also passes while goroutines run. Tests that call t.Parallel or make a bubble
+are skipped.
 
 With --seeds each package is built once, and runs in a process for each seed, as many
 at a time as there are processors; -timeout is for each of them. What a failing seed
@@ -69,12 +70,12 @@ The flags below have two dashes, and those of go test have one.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.Uint64Var(&opts.seed, "seed", 0, "the seed of every control plane, also of those that have one by WithSeed")
+	flags.Uint64Var(&opts.seed, "seed", 0, "the seed of every bubble and control plane, also of those that have one by WithSeed")
 	flags.StringVar(&opts.seeds, "seeds", "", "run the tests under each of these seeds: 100, which is 1 to 100, or as in 20-30")
 	flags.StringVar(&opts.search.Strategy, "strategy", "",
 		"how to choose among interleavings: "+strings.Join(sim.Strategies, ", ")+" (default random)")
-	flags.IntVar(&opts.search.Depth, "depth", 0,
-		fmt.Sprintf("with pct or swarm, how many orders between operations a bug needs to show (default %d)", sim.DefaultDepth))
+	depth := fmt.Sprintf("with pct or swarm, how many orders a bug needs to show (default %d)", sim.DefaultDepth)
+	flags.IntVar(&opts.search.Depth, "depth", 0, depth)
 	flags.BoolVar(&opts.search.Bubble, "bubble", false, "put each test into a bubble of virtual time")
 	flags.StringVar(&opts.output, "output", outputText, "with --seeds, text, or json with one line for each seed and package on standard output, and the rest on standard error")
 	return cmd

@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"snowglobe.test/fakes/etcd/internal/realetcd"
 )
@@ -197,6 +199,17 @@ func (p *probe) sayWatch(w clientv3.WatchChan, events int) {
 			p.say("%s", p.events(resp.Events))
 		}
 	}
+}
+
+// sayClosed notes how a watch ends whose client was closed. The client then
+// finds its context cancelled and its stream broken, and takes either first:
+// whether the watch tells of the cancellation before it closes is chance.
+func (p *probe) sayClosed(w clientv3.WatchChan) {
+	resp, ok := <-w
+	if ok && status.Code(resp.Err()) == codes.Canceled {
+		_, ok = <-w
+	}
+	p.say("closed: %v", !ok)
 }
 
 // events returns the events of a response on one line.

@@ -159,16 +159,16 @@ var watchEndExpectations = []expectation{
 		w := c.Watch(p.ctx, p.key("a"), clientv3.WithCreatedNotify())
 		<-w
 		_ = c.Close()
-		p.sayWatch(w, 1)
-		p.sayWatch(c.Watch(p.ctx, p.key("a")), 1)
-	}, []string{"closed", "closed"}},
+		p.sayClosed(w)
+		p.sayClosed(c.Watch(p.ctx, p.key("a")))
+	}, []string{"closed: true", "closed: true"}},
 	{"watches closed", func(p *probe) {
 		c := p.another()
 		w := c.Watch(p.ctx, p.key("a"), clientv3.WithCreatedNotify())
 		<-w
 		p.sayErr("close", c.Watcher.Close())
-		p.sayWatch(w, 1)
+		p.sayClosed(w)
 		_, err := c.Put(p.ctx, p.key("a"), "1")
 		p.sayErr("put", err)
-	}, []string{"close: ok", "closed", "put: ok"}},
+	}, []string{"close: ok", "closed: true", "put: ok"}},
 }

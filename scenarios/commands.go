@@ -29,7 +29,8 @@ type commandGroups struct {
 func newCommandGroups(run *engine.Run, opts Options) *commandGroups {
 	g := &commandGroups{run: run}
 	g.servers = servers.New(run, servers.Config{
-		Seed: opts.Seed, Faults: opts.Faults, Options: opts.Servers, Store: opts.Store, Branch: opts.Branch,
+		Seed: opts.Seed, Search: opts.Search, Faults: opts.Faults,
+		Options: opts.Servers, Store: opts.Store, Branch: opts.Branch,
 	})
 	g.clients = clients.New(run, g.servers)
 	g.fakes = fakes.New(run, g.servers)

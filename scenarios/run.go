@@ -12,6 +12,7 @@ import (
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/process"
+	"snowglobe.test/envtest/sim"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/virtualtime"
@@ -33,6 +34,9 @@ type Options struct {
 	// Seed decides the order in which operations take turns in virtual time, and
 	// every random choice of a rule. Nil leaves the order to the Go scheduler.
 	Seed *uint64
+	// Search is how a seed chooses among interleavings in sim mode, in place of what the script says; zero leaves
+	// it to that.
+	Search sim.Search
 	// Faults are rules that every server of the script starts with. The script
 	// fails if a rule that is not optional never fires.
 	Faults fault.Plan

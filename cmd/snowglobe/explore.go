@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"snowglobe.test/envtest/sim"
 	"snowglobe.test/internal/nearest"
 	"snowglobe.test/scenarios"
 	"snowglobe.test/scenarios/explore"
@@ -35,6 +36,7 @@ type exploreOptions struct {
 	boots    bool
 	replay   string
 	sim      bool
+	search   sim.Search
 	output   string
 }
 
@@ -70,6 +72,7 @@ The corpus is a folder of plain files. To explore on several machines, give each
 a --shard i/n, and copy their files into one folder.`,
 		Example: `  snowglobe explore --seeds 500 race.txtar
   snowglobe explore --for 10m --corpus race.explore --faults delay,hold,crash race.txtar
+  snowglobe explore --seeds 500 --strategy pos race.txtar
   snowglobe explore --seeds 10000 --shard 3/8 --output json race.txtar
   snowglobe explore --replay race.explore/failures/crash-hook.txtar`,
 		Args:              cobra.MaximumNArgs(1),
@@ -102,6 +105,7 @@ a --shard i/n, and copy their files into one folder.`,
 	flags.StringVar(&opts.corpus, "corpus", "", "the `folder` to keep findings in; the default is SCRIPT.explore in the current folder")
 	flags.IntVar(&opts.failures, "failures", 0, "stop after this many different failures; 0 means never")
 	flags.IntVar(&opts.shrink, "shrink", 400, "the maximum number of runs to spend on shrinking a failure")
+	searchVar(flags, &opts.search, sim.StrategiesAlone())
 	flags.StringVar(&opts.replay, "replay", "", "run this script, which explore wrote, 20 times or --seeds times, and say how often it fails in the same way")
 	flags.BoolVar(&opts.sim, "sim", true, "run in sim mode, where a run can be repeated; the first time, this needs a build that takes minutes")
 	flags.StringVarP(&opts.output, "output", "o", outputText, "text or json")
@@ -132,11 +136,19 @@ func (o *exploreOptions) config(cmd *cobra.Command, args []string) (explore.Conf
 		return config, fmt.Errorf("--workers is a number above 0, not %d", o.workers)
 	case o.shrink < 1:
 		return config, fmt.Errorf("--shrink is a number above 0, not %d", o.shrink)
+	case o.search != (sim.Search{}) && !o.sim:
+		return config, errors.New("--strategy is for sim mode: leave --sim=false out")
 	case o.failures < 0:
 		return config, fmt.Errorf("--failures is a number from 0 on, not %d", o.failures)
 	}
 	if config.Shard, err = explore.ParseShard(o.shard); err != nil {
 		return config, fmt.Errorf("--shard: %w", err)
+	}
+	if o.search != (sim.Search{}) {
+		if err := o.search.CheckAlone(); err != nil {
+			return config, err
+		}
+		config.Script = explore.Searching(one, o.search.String())
 	}
 	if o.faults != "" {
 		if config.Classes, err = explore.ParseClasses(o.faults); err != nil {

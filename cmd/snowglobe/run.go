@@ -27,6 +27,7 @@ type runOptions struct {
 	realTime  bool
 	seed      uint64
 	sim       bool
+	search    sim.Search
 	faults    string
 	trace     string
 	events    string
@@ -51,6 +52,7 @@ tells them all. docs/reference/scripts.md describes the script commands.`,
 		Example: `  snowglobe run
   snowglobe run stale-read
   snowglobe run --seed 7 --faults plan.faults --trace a.trace ./my-script.txtar
+  snowglobe run --seed 7 --strategy pos ./my-script.txtar
   snowglobe run --real-time --events events.jsonl ./my-script.txtar`,
 		ValidArgsFunction: completeScripts,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,10 +79,14 @@ tells them all. docs/reference/scripts.md describes the script commands.`,
 			if err != nil {
 				return err
 			}
+			if err := opts.checkSearch(cmd.Flags().Changed("seed") || own); err != nil {
+				return err
+			}
 			if (cmd.Flags().Changed("seed") || own) && opts.sim && !opts.realTime && !sim.Enabled() {
 				return runInSim(cmd, args)
 			}
 			run := scenarios.Options{
+				Search:   opts.search,
 				RealTime: opts.realTime, Verbose: opts.verbose, FullTrace: opts.trace != "" || opts.reports(),
 			}
 			if inForeground() {
@@ -106,6 +112,7 @@ tells them all. docs/reference/scripts.md describes the script commands.`,
 	flags.BoolVar(&opts.realTime, "real-time", false, "run in real time; scripts that need hours skip themselves")
 	flags.Uint64Var(&opts.seed, "seed", 0, "the seed for the order in which operations take turns in virtual time, and for the random choices of --faults; the default is the script's own seed")
 	flags.BoolVar(&opts.sim, "sim", true, "with a seed, run in sim mode, where the seed decides everything; the first time, this needs a build that takes minutes")
+	searchVar(flags, &opts.search, sim.StrategiesAlone())
 	flags.StringVar(&opts.faults, "faults", "", "a `file` of fault rules for every server of the scripts, one rule per line")
 	flags.StringVar(&opts.trace, "trace", "", "write the canonical trace to this `file`: byte for byte the same text if clients could observe the same things (see trace diff)")
 	flags.StringVar(&opts.events, "events", "", "write every event to this `file`, as JSON lines")
@@ -116,6 +123,19 @@ tells them all. docs/reference/scripts.md describes the script commands.`,
 	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show all events except the servers' routine ones, the output of every command, and the server's log when a script fails")
 	flags.StringVarP(&opts.output, "output", "o", outputText, "text, or json with one line for each script")
 	return cmd
+}
+
+// checkSearch reports what is wrong with --strategy and --depth.
+func (o *runOptions) checkSearch(seeded bool) error {
+	switch {
+	case o.search == sim.Search{}:
+		return nil
+	case !seeded:
+		return errors.New("--strategy is how a seed chooses: say which, by --seed")
+	case !o.sim || o.realTime:
+		return errors.New("--strategy is for sim mode: leave --sim=false and --real-time out")
+	}
+	return o.search.CheckAlone()
 }
 
 // The output formats that most commands support.

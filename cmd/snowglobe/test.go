@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"snowglobe.test/envtest/sim"
 	"snowglobe.test/envtest/sim/seeds"
@@ -72,13 +73,18 @@ The flags below have two dashes, and those of go test have one.`,
 	flags := cmd.Flags()
 	flags.Uint64Var(&opts.seed, "seed", 0, "the seed of every bubble and control plane, also of those that have one by WithSeed")
 	flags.StringVar(&opts.seeds, "seeds", "", "run the tests under each of these seeds: 100, which is 1 to 100, or as in 20-30")
-	flags.StringVar(&opts.search.Strategy, "strategy", "",
-		"how to choose among interleavings: "+strings.Join(sim.Strategies, ", ")+" (default random)")
-	depth := fmt.Sprintf("with pct or swarm, how many orders a bug needs to show (default %d)", sim.DefaultDepth)
-	flags.IntVar(&opts.search.Depth, "depth", 0, depth)
+	searchVar(flags, &opts.search, sim.Strategies)
 	flags.BoolVar(&opts.search.Bubble, "bubble", false, "put each test into a bubble of virtual time")
 	flags.StringVar(&opts.output, "output", outputText, "with --seeds, text, or json with one line for each seed and package on standard output, and the rest on standard error")
 	return cmd
+}
+
+// searchVar adds the flags for a search by one of the strategies.
+func searchVar(flags *pflag.FlagSet, search *sim.Search, strategies []string) {
+	flags.StringVar(&search.Strategy, "strategy", "",
+		"how a seed chooses among interleavings: "+strings.Join(strategies, ", ")+" (default random)")
+	depth := fmt.Sprintf("with pct or swarm, how many orders a bug needs to show (default %d)", sim.DefaultDepth)
+	flags.IntVar(&search.Depth, "depth", 0, depth)
 }
 
 // ownFlags takes the command's own flags out of arguments of go test.
@@ -116,6 +122,9 @@ func runTest(cmd *cobra.Command, opts testOptions, args []string) error {
 		return errors.New("--output is for --seeds; go test has -json")
 	case opts.search != sim.Search{} && !seeded && !many:
 		return errors.New("--strategy, --depth and --bubble are for a search by seeds: say which, by --seed or --seeds")
+	case seeded && opts.search.Counts(): // it takes two runs
+		opts.seeds = fmt.Sprintf("%d-%[1]d", opts.seed)
+		return testSeeds(cmd, opts, args)
 	case many:
 		return testSeeds(cmd, opts, args)
 	}
@@ -147,7 +156,7 @@ func testSeeds(cmd *cobra.Command, opts testOptions, args []string) error {
 	defer func() { _ = folder.Remove() }() // what is left is for the next one
 	report := &seedReport{
 		args: args, search: opts.search, json: opts.output == outputJSON,
-		out: cmd.OutOrStdout(), progress: cmd.ErrOrStderr(), begun: time.Now(),
+		out: cmd.OutOrStdout(), progress: cmd.ErrOrStderr(), begun: time.Now(), told: map[string]bool{},
 	}
 	search, err := seeds.Begin(cmd.Context(), folder.Path(), runtime.NumCPU(), report.add)
 	if err != nil {
@@ -250,11 +259,18 @@ type seedReport struct {
 	begun    time.Time
 	ran      []uint64
 	failed   []uint64
+	told     map[string]bool // what tests are not runnable in a bubble, and why
 }
 
 // add tells of one result.
 func (r *seedReport) add(result seeds.Result) {
 	r.ran = append(r.ran, result.Seed)
+	for _, why := range result.NotRunnable {
+		if line := result.Package + " " + why; !r.told[line] {
+			r.told[line] = true
+			fmt.Fprintln(r.progress, "snowglobe:", line)
+		}
+	}
 	if result.Failed {
 		r.failed = append(r.failed, result.Seed)
 		result.Repeat = r.repeat(result)

@@ -15,6 +15,8 @@ var additions = map[string]string{
 	"runtime/snowglobe_sim.go":               "overlay/runtime.go.txt",
 	"runtime/snowglobe_points.go":            "overlay/points.go.txt",
 	"runtime/snowglobe_locks.go":             "overlay/locks.go.txt",
+	"runtime/snowglobe_surw.go":              "overlay/surw.go.txt",
+	"runtime/snowglobe_still.go":             "overlay/still.go.txt",
 	"sync/snowglobe_sim.go":                  "overlay/sync.go.txt",
 	"internal/sync/snowglobe_sim.go":         "overlay/isync.go.txt",
 	"testing/snowglobe_sim.go":               "overlay/testing.go.txt",

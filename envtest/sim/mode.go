@@ -27,25 +27,13 @@ func Alone() bool { return alone() }
 // cannot tell, and it reports false.
 func HeldUp() bool { return heldUp() }
 
-// Progress tells, in any goroutine, how far a bubble has got.
-type Progress struct{ choices, moments, chosen *uint64 }
-
-// ProgressHere returns the Progress of the caller's bubble. It is nil outside a bubble and in an
-// ordinary build.
-func ProgressHere() *Progress {
-	choices, moments, chosen := progress()
-	if choices == nil {
+// ChoicesHere returns what tells, in any goroutine, how many times one of the caller's bubble has been chosen to run.
+// If the number does not change, either one runs without ever blocking, or none runs. It is nil outside a bubble and
+// in an ordinary build.
+func ChoicesHere() func() uint64 {
+	n := choices()
+	if n == nil {
 		return nil
 	}
-	return &Progress{choices, moments, chosen}
+	return func() uint64 { return atomic.LoadUint64(n) }
 }
-
-// Choices is how many times a goroutine of the bubble has been chosen to run. If the number does
-// not change, either one goroutine runs without ever blocking, or none runs.
-func (p *Progress) Choices() uint64 { return atomic.LoadUint64(p.choices) }
-
-// Moments is how often the time of the bubble has moved.
-func (p *Progress) Moments() uint64 { return atomic.LoadUint64(p.moments) }
-
-// Chosen is the number of the goroutine that was chosen last.
-func (p *Progress) Chosen() uint64 { return atomic.LoadUint64(p.chosen) }

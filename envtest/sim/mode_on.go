@@ -11,6 +11,9 @@ const enabled = true
 //go:linkname seed
 func seed(uint64) bool
 
+//go:linkname choose
+func choose(strategy string, depth uint32)
+
 //go:linkname collect
 func collect()
 
@@ -23,5 +26,5 @@ func alone() bool
 //go:linkname heldUp
 func heldUp() bool
 
-//go:linkname progress
-func progress() (choices, moments, chosen *uint64)
+//go:linkname choices
+func choices() *uint64

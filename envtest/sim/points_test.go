@@ -1,11 +1,15 @@
 package sim_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +90,57 @@ snowglobe: goroutine N waits for ever: sync.RWMutex.RLock (durable), held by gor
 	pages.Troubleshooting(t, "../..", "snowglobe: goroutine N waits for ever")
 }
 
+// TestSpins looks at what is said of goroutines that never block.
+func TestSpins(t *testing.T) {
+	program := decided(t)
+	for workload, functions := range map[string][]string{
+		"spin": {"main.spin("}, "yield": {"main.spinYielding(", "main.yieldForEver("},
+	} {
+		t.Run(workload, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			command := exec.CommandContext(ctx, program, workload, "1")
+			out, err := command.StderrPipe()
+			require.NoError(t, err)
+			require.NoError(t, command.Start())
+			lines := bufio.NewScanner(out)
+			require.True(t, lines.Scan())
+			assert.Equal(t, "snowglobe: virtual time has stood still for 4s on the wall, because this goroutine runs "+
+				"(a loop that waits for time has to sleep):", lines.Text())
+			for len(functions) > 0 && lines.Scan() {
+				functions = slices.DeleteFunc(functions, func(f string) bool { return strings.HasPrefix(lines.Text(), f) })
+			}
+			assert.Empty(t, functions)
+			require.NoError(t, command.Process.Kill())
+			assert.Error(t, command.Wait())
+		})
+	}
+}
+
+// TestCounts looks for an order that needs to know how much goroutines still have to do.
+func TestCounts(t *testing.T) {
+	program := decided(t)
+	found := func(variables ...string) int {
+		command := exec.CommandContext(t.Context(), program, "rare", "1")
+		command.Env = append(append(os.Environ(), sim.Search{Strategy: "surw"}.Environment()...), variables...)
+		out, err := command.Output()
+		require.NoError(t, err)
+		n, err := strconv.Atoi(strings.TrimSpace(string(out)))
+		require.NoError(t, err)
+		return n
+	}
+	counts := sim.Counts(filepath.Join(t.TempDir(), "counts"))
+	then, err := counts.Then()
+	require.NoError(t, err)
+	assert.Empty(t, then, "no run has counted yet")
+	assert.Less(t, found(), 5)
+	found(counts.First()...)
+	then, err = counts.Then()
+	require.NoError(t, err)
+	assert.Greater(t, found(then...), 50)
+	assert.Equal(t, found(then...), found(then...))
+}
+
 // TestBubbled runs tests that were not written for a bubble.
 func TestBubbled(t *testing.T) {
 	ownCache(t)
@@ -102,12 +157,16 @@ func TestBubbled(t *testing.T) {
 	out := runIn(sim.Search{Strategy: "pos", Bubble: true}, "1")
 	for _, want := range []string{
 		"--- PASS: TestSleeps ", "--- PASS: TestSubtests ", "--- PASS: TestSubtests/one ", "time passes: true",
-		"--- SKIP: TestParallel ", "snowglobe: not runnable in a bubble: it calls t.Parallel",
-		"--- SKIP: TestOwn ", "snowglobe: not runnable in a bubble: it makes one itself; run it without --bubble",
+		"--- SKIP: TestParallel ", "snowglobe: TestParallel is not runnable in a bubble: it calls t.Parallel\n",
+		"--- SKIP: TestOwn ",
+		"snowglobe: TestOwn is not runnable in a bubble: it makes one itself; run it without --bubble\n",
+		"--- SKIP: TestOutside ",
+		"snowglobe: TestOutside is not runnable in a bubble: it waits for something outside: IO wait\n",
+		"bubbled.TestOutside.func", // its stack
 	} {
 		assert.Contains(t, out, want)
 	}
-	pages.Troubleshooting(t, "../..", "snowglobe: not runnable in a bubble: it calls t.Parallel")
+	pages.Troubleshooting(t, "../..", "snowglobe: TestParallel is not runnable in a bubble: it calls t.Parallel")
 	drawn := regexp.MustCompile(`drawn: \d+`)
 	assert.Equal(t, drawn.FindString(out), drawn.FindString(runIn(sim.Search{Strategy: "pos", Bubble: true}, "1")))
 	assert.NotEqual(t, drawn.FindString(out), drawn.FindString(runIn(sim.Search{Strategy: "pos", Bubble: true}, "2")))

@@ -27,13 +27,18 @@ const DefaultDepth = 3
 // With the others it may also lose the processor at a choice point: before it takes or gives back a mutex, sends,
 // receives, selects, closes, adds to a WaitGroup, waits for it or for a Cond, and after it has started a goroutine.
 //
+//   - surw: at each of the points any other goroutine may be next, one that still has many points to pass more
+//     probably than one with few; a run before counts them (Zhao et al., Selectively Uniform Concurrency Testing,
+//     2025). Every test runs twice.
 //   - walk: at some of the points any other goroutine is next; how often is drawn for each seed.
 //   - pct: goroutines have priorities, and the highest runs; at Depth-1 points that of the one that runs becomes
 //     the lowest (Burckhardt et al., A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs, 2010).
 //   - pos: each operation has a priority, and the highest is next; of two on the same object, the one that was
 //     later draws anew (Yuan et al., Partial Order Aware Concurrency Sampling, 2018).
-//   - swarm: each seed draws one of the three, and at which kinds of points it stops.
-var Strategies = []string{"random", "walk", "pct", "pos", "swarm"}
+//   - swarm: each seed draws one of walk, pct and pos, and at which kinds of points it stops.
+var Strategies = []string{"random", surw, "walk", "pct", "pos", "swarm"}
+
+const surw = "surw"
 
 // The variables of the environment that a Search is passed on in, as overlay/points.go.txt reads them.
 const (
@@ -48,6 +53,34 @@ func GivenSearch() Search {
 	return Search{Strategy: os.Getenv(strategyVariable), Depth: depth, Bubble: os.Getenv(bubbleVariable) != ""}
 }
 
+// Counts reports whether a run before has to count; see Counts.
+func (s Search) Counts() bool { return s.Strategy == surw }
+
+// Begin makes all calls of Seed from now on begin this Search, which has no Bubble. In an ordinary build it does
+// nothing.
+func (s Search) Begin() { choose(s.Strategy, uint32(s.depth())) }
+
+// ParseSearch reads what String writes.
+func ParseSearch(words ...string) (s Search, err error) {
+	if len(words) > 0 {
+		s.Strategy = words[0]
+	}
+	if len(words) > 1 {
+		if s.Depth, err = strconv.Atoi(words[1]); err != nil || s.Depth < 1 {
+			return Search{}, fmt.Errorf("the depth is a whole number from 1 on, not %q", words[1])
+		}
+	}
+	return s, s.Check()
+}
+
+// String is the Strategy and, if it has one of its own, the Depth.
+func (s Search) String() string {
+	if s.Depth == 0 {
+		return s.Strategy
+	}
+	return fmt.Sprint(s.Strategy, " ", s.Depth)
+}
+
 // Check reports what is wrong with a Search.
 func (s Search) Check() error {
 	switch {
@@ -59,6 +92,19 @@ func (s Search) Check() error {
 		return errors.New("only the strategies pct and swarm have a depth")
 	}
 	return nil
+}
+
+// StrategiesAlone are the Strategies that need no run before.
+func StrategiesAlone() []string {
+	return slices.DeleteFunc(slices.Clone(Strategies), func(name string) bool { return name == surw })
+}
+
+// CheckAlone reports what is wrong with a Search where no run before it counts.
+func (s Search) CheckAlone() error {
+	if s.Counts() {
+		return errors.New("surw needs a run before that counts, which only snowglobe test makes")
+	}
+	return s.Check()
 }
 
 // Environment are the variables that pass the Search on to a program in sim mode.

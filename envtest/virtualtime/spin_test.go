@@ -1,9 +1,14 @@
+//go:build !snowglobesim
+
 package virtualtime_test
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"snowglobe.test/envtest/virtualtime"
+	"snowglobe.test/internal/pages"
 	"snowglobe.test/internal/sample"
 )
 
@@ -57,8 +63,8 @@ func TestSpin(t *testing.T) {
 	}))
 }
 
-// TestSpins has a process for each, whose only processor, in sim mode, belongs to who spins:
-// still that is named, and the timeout of go test ends it in time.
+// TestSpins has a process for each: who spins is named, and the timeout of go test ends it in time. In sim mode, where
+// it has the only processor, the runtime does that: see TestSpins of package sim.
 func TestSpins(t *testing.T) {
 	for name, where := range map[string]string{"clock": "virtualtime_test.lookAtClock()", "yield": "virtualtime_test.yieldForEver()"} {
 		t.Run(name, func(t *testing.T) {
@@ -88,4 +94,38 @@ func spinning(t *testing.T, name, timeout string) (out string, took time.Duratio
 	begun := time.Now()
 	text, _ := child.CombinedOutput() // the text tells how it ended
 	return string(text), time.Since(begun)
+}
+
+// Who runs for long while time stands still is named, with its stack, and goes on.
+func TestWatchedSpins(t *testing.T) {
+	var warnings told
+	require.NoError(t, virtualtime.Watched(100*time.Millisecond, &warnings, func(begun func()) {
+		synctest.Test(t, func(*testing.T) {
+			begun()
+			time.Sleep(time.Minute)
+			waitForTime(&warnings.once)
+		})
+	}))
+	assert.Regexp(t, `^snowglobe: virtual time has stood still for [45]\d\dms on the wall, because this goroutine runs `+
+		`.*\n\ngoroutine \d+ \[`, warnings.String())
+	assert.Contains(t, warnings.String(), "virtualtime_test.waitForTime(")
+	assert.Equal(t, 1, strings.Count(warnings.String(), "snowglobe:"))
+	pages.Troubleshooting(t, "../..", warnings.String())
+}
+
+// told remembers that it has been written to.
+type told struct {
+	bytes.Buffer
+	once atomic.Bool
+}
+
+func (w *told) Write(text []byte) (int, error) {
+	defer w.once.Store(true)
+	return w.Buffer.Write(text)
+}
+
+// waitForTime waits for virtual time to pass, which it keeps from passing.
+func waitForTime(enough *atomic.Bool) {
+	for begun := time.Now(); time.Since(begun) < time.Second && !enough.Load(); {
+	}
 }

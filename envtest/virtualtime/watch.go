@@ -72,7 +72,7 @@ type watched struct {
 	seen   uint64 // moves at the last call of quiet
 	still  int    // calls of quiet since moves has changed
 
-	spinning *spinning
+	spinning *spinning // nil in sim mode
 }
 
 // moving are the counters of Moves, by bubble.
@@ -81,9 +81,7 @@ var moving sync.Map // of *atomic.Uint64
 // watch describes the bubble of the calling goroutine.
 func watch() *watched {
 	w := &watched{bubble: self().bubble}
-	if progress := sim.ProgressHere(); progress != nil {
-		w.moves = progress.Choices
-		w.spinning = &spinning{bubble: w.bubble, progress: progress, moments: progress.Moments}
+	if w.moves = sim.ChoicesHere(); w.moves != nil {
 		return w
 	}
 	counter := &atomic.Uint64{}

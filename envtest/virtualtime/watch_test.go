@@ -1,15 +1,12 @@
 package virtualtime_test
 
 import (
-	"bytes"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,7 +16,6 @@ import (
 
 	"snowglobe.test/envtest/sim"
 	"snowglobe.test/envtest/virtualtime"
-	"snowglobe.test/internal/pages"
 )
 
 // A server on a socket, as of a webhook, keeps its bubble from moving.
@@ -124,37 +120,4 @@ func TestWatched(t *testing.T) {
 	}))
 	assert.True(t, finished)
 	require.NoError(t, virtualtime.Watched(time.Hour, io.Discard, func(func()) { runtime.Goexit() }))
-}
-
-// Who runs for long while time stands still is named, with its stack, and goes on.
-func TestWatchedSpins(t *testing.T) {
-	var warnings told
-	require.NoError(t, virtualtime.Watched(100*time.Millisecond, &warnings, func(begun func()) {
-		synctest.Test(t, func(*testing.T) {
-			begun()
-			time.Sleep(time.Minute)
-			waitForTime(&warnings.once)
-		})
-	}))
-	assert.Regexp(t, `^snowglobe: virtual time has stood still for [45]\d\dms on the wall, because this goroutine runs .*\n\ngoroutine \d+ \[`, warnings.String())
-	assert.Contains(t, warnings.String(), "virtualtime_test.waitForTime(")
-	assert.Equal(t, 1, strings.Count(warnings.String(), "snowglobe:"))
-	pages.Troubleshooting(t, "../..", warnings.String())
-}
-
-// told remembers that it has been written to.
-type told struct {
-	bytes.Buffer
-	once atomic.Bool
-}
-
-func (w *told) Write(text []byte) (int, error) {
-	defer w.once.Store(true)
-	return w.Buffer.Write(text)
-}
-
-// waitForTime waits for virtual time to pass, which it keeps from passing.
-func waitForTime(enough *atomic.Bool) {
-	for begun := time.Now(); time.Since(begun) < time.Second && !enough.Load(); {
-	}
 }

@@ -62,7 +62,7 @@ const policy = `
 	envtest/process                  -> internal/etcdlog internal/left internal/redact internal/typename
 	envtest/sim                      -> internal/gobuild internal/light internal/outfile
 	envtest/sim (test)               -> internal/hostile internal/pages internal/sample
-	envtest/sim/seeds                -> envtest/sim internal/conns internal/group internal/unixsocket
+	envtest/sim/seeds                -> envtest/sim internal/conns internal/group internal/tempdir internal/unixsocket
 
 	# Fakes know each other and nothing of envtest.
 	fakes/...                        -> fakes/... internal/broadcast internal/conns internal/pki

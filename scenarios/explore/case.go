@@ -3,6 +3,7 @@ package explore
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,15 +43,15 @@ func (c Case) with(s script.Script) script.Script {
 		faults = []string{"faults " + planFile}
 		draft.SetFile(planFile, c.Plan.String())
 	}
-	seed := c.Seed
-	reseed := fmt.Sprintf("%s %d", script.ReseedCommand, c.Seed)
+	seed, search := c.Seed, s.Search()
+	reseed := seeded(script.ReseedCommand, c.Seed, search)
 	if draft.ReplaceCommand(script.ReseedCommand, append([]string{reseed}, faults...)) {
-		seed, faults = bootSeed, nil
+		seed, search, faults = bootSeed, nil, nil
 		if own, ok := s.Seed(); ok {
 			seed = own
 		}
 	}
-	head := []string{fmt.Sprintf("%s %d", script.SeedCommand, seed)}
+	head := []string{seeded(script.SeedCommand, seed, search)}
 	if begin, ok := s.Clock(); ok {
 		head = append(head, script.ClockCommand+" "+begin.Format(time.RFC3339Nano))
 	}
@@ -59,6 +60,28 @@ func (c Case) with(s script.Script) script.Script {
 		draft.End(check)
 	}
 	draft.Tidy()
+	return draft.Script()
+}
+
+// seeded is the command with a seed, and how that chooses among interleavings.
+func seeded(command string, seed uint64, search []string) string {
+	return strings.Join(append([]string{command, strconv.FormatUint(seed, 10)}, search...), " ")
+}
+
+// Searching returns the script with how each of its cases chooses among interleavings, as behind the number of a
+// seed, in place of what it says.
+func Searching(s script.Script, search string) script.Script {
+	words := strings.Fields(search)
+	draft := s.Edit()
+	if draft.ReplaceCommand(script.ReseedCommand, []string{seeded(script.ReseedCommand, 0, words)}) {
+		return draft.Script()
+	}
+	seed, ok := s.Seed()
+	if !ok {
+		seed = bootSeed
+	}
+	draft.RemoveCommands(func(line string) bool { return strings.Fields(line)[0] == script.SeedCommand })
+	draft.Begin(seeded(script.SeedCommand, seed, words))
 	return draft.Script()
 }
 
@@ -87,7 +110,7 @@ func Booted(s script.Script) script.Script {
 			}
 			draft := s.Edit()
 			first := strings.TrimSpace(s.Lines()[line.Number-1])
-			draft.ReplaceCommand(start, []string{first, script.ReseedCommand + " 0"})
+			draft.ReplaceCommand(start, []string{first, seeded(script.ReseedCommand, 0, s.SeedSearch())})
 			return draft.Script()
 		default:
 			return s

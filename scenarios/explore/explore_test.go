@@ -267,6 +267,9 @@ func TestBooted(t *testing.T) {
 	const booted = "reseed 7\nfaults explore.faults\n"
 	const boots = "seed 7\nfaults explore.faults\n"
 	for text, want := range map[string]string{
+		"seed 5 pct 2\nstart\n":           "seed 5\nstart\nreseed 7 pct 2\nfaults explore.faults\ncheck\n",
+		"start\nreseed 3 pos\n":           "seed 1\nstart\nreseed 7 pos\nfaults explore.faults\ncheck\n",
+		"seed 5 pos\nhold hook/*\nstart":  "seed 7 pos\nfaults explore.faults\nhold hook/*\nstart\ncheck\n",
 		"start\nnote x\n":                 "seed 1\nstart\n" + booted + "note x\ncheck\n",
 		"seed 5\nfake webhook w\nstart\n": "seed 5\nfake webhook w\nstart\n" + booted + "check\n",
 		"[!virtual] skip\nstart -- a\n":   "seed 1\n[!virtual] skip\nstart -- a\n" + booted + "check\n",
@@ -280,6 +283,20 @@ func TestBooted(t *testing.T) {
 		commands, _, _ := strings.Cut(string(got.Text()), "\n\n")
 		assert.Equal(t, strings.TrimSpace(want), commands)
 		assert.Equal(t, got.Text(), one.with(Booted(got)).Text(), "it has been given the case already")
+	}
+}
+
+// TestSearching has cases choose in another way than the script says.
+func TestSearching(t *testing.T) {
+	for text, want := range map[string]string{
+		"start\n":                      "seed 1\nstart\nreseed 7 pct 2\ncheck\n",
+		"seed 5 pos\nstart\n":          "seed 5\nstart\nreseed 7 pct 2\ncheck\n",
+		"start\nreseed 3 pos\n":        "seed 1\nstart\nreseed 7 pct 2\ncheck\n",
+		"hold hook/*\nstart\nnote x\n": "seed 7 pct 2\nhold hook/*\nstart\nnote x\ncheck\n",
+	} {
+		got := Case{Seed: 7}.with(Booted(Searching(testScript(text), "pct 2")))
+		commands, _, _ := strings.Cut(string(got.Text()), "\n\n")
+		assert.Equal(t, strings.TrimSpace(want), commands)
 	}
 }
 

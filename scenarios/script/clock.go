@@ -19,6 +19,10 @@ func ParseClock(text string) (time.Time, error) {
 
 // Clock returns the time at which the script begins in virtual time, and whether it sets one.
 func (s Script) Clock() (time.Time, bool) {
-	begin, err := ParseClock(s.setting(ClockCommand))
+	words := s.setting(ClockCommand)
+	if words == nil {
+		return time.Time{}, false
+	}
+	begin, err := ParseClock(words[0])
 	return begin, err == nil
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -21,6 +22,7 @@ import (
 
 	"snowglobe.test/envtest/sim"
 	"snowglobe.test/internal/group"
+	"snowglobe.test/internal/tempdir"
 	"snowglobe.test/internal/unixsocket"
 )
 
@@ -119,6 +121,9 @@ func (r *runner) run(ctx context.Context, seed uint64) (Result, error) {
 		return Result{}, err
 	}
 	result := Result{Package: r.importPath, Seed: seed, Failed: failed, Seconds: time.Since(begun).Seconds()}
+	for _, m := range refusedTest.FindAllSubmatch(said, -1) {
+		result.NotRunnable = append(result.NotRunnable, string(m[1]))
+	}
 	if failed {
 		r.failed.Store(true)
 		var ended bool
@@ -129,10 +134,33 @@ func (r *runner) run(ctx context.Context, seed uint64) (Result, error) {
 	return result, nil
 }
 
-// start runs the binary once.
+// start runs the binary once, or twice if the first run has to count for the second.
 func (r *runner) start(ctx context.Context, seed uint64, args []string) (said []byte, failed bool, err error) {
+	if !sim.GivenSearch().Counts() {
+		return r.startWith(ctx, seed, args, nil)
+	}
+	folder, err := tempdir.Make("counts")
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { _ = folder.Remove() }() // what is left is for the next one
+	counts := sim.Counts(filepath.Join(folder.Path(), "counts"))
+	if _, _, err := r.startWith(ctx, seed, args, counts.First()); err != nil {
+		return nil, false, err
+	}
+	more, err := counts.Then()
+	if err != nil {
+		return nil, false, err
+	}
+	return r.startWith(ctx, seed, args, more)
+}
+
+// startWith runs the binary once, with more variables in its environment.
+func (r *runner) startWith(
+	ctx context.Context, seed uint64, args, more []string,
+) (said []byte, failed bool, err error) {
 	command := exec.CommandContext(ctx, r.Program, append([]string{"-test.timeout=" + r.Timeout.String()}, args...)...)
-	command.Env = append(os.Environ(), sim.SeedVariable+"="+strconv.FormatUint(seed, 10))
+	command.Env = append(append(os.Environ(), more...), sim.SeedVariable+"="+strconv.FormatUint(seed, 10))
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
 	command.WaitDelay = group.Grace / 2 // whoever interrupts us waits for Grace
@@ -161,6 +189,9 @@ func (r *runner) failsAlone(ctx context.Context, seed uint64, test string) bool 
 // failedTest is the line that package testing writes for a test that failed, with a mark in
 // front when go test -json asks for it.
 var failedTest = regexp.MustCompile(`(?m)^\x16?--- FAIL: (\S+) `)
+
+// refusedTest is what sim mode says of a test that can't run in the bubble it has been put into.
+var refusedTest = regexp.MustCompile(`(?m)^snowglobe: (\S+ is not runnable in a bubble: .*)$`)
 
 // runningTest is what it writes of a test that runs when the time is up.
 var runningTest = regexp.MustCompile(`(?m)^panic: test timed out after .*\n\trunning tests:\n\t\t(\S+) `)

@@ -18,6 +18,8 @@ type Result struct {
 	Failed  bool     `json:"failed"`
 	Seconds float64  `json:"seconds"`
 	Tests   []string `json:"tests,omitempty"` // that failed
+	// NotRunnable are tests that can't run in a bubble, each with the reason, in words.
+	NotRunnable []string `json:"notRunnable,omitempty"`
 	// Alone says that the first of them fails as well if nothing else runs in its process.
 	Alone bool `json:"alone,omitempty"`
 	// Repeat is the command that runs it again. Whoever makes the Search fills it in.

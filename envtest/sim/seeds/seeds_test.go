@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -71,6 +72,26 @@ func TestSearchedHang(t *testing.T) {
 	}
 }
 
+func TestSearchedRefused(t *testing.T) {
+	searched(t)
+	fmt.Fprintln(os.Stderr, "snowglobe: TestX is not runnable in a bubble: it calls t.Parallel")
+}
+
+// TestSearchedCounted fails under an odd seed if a run has counted before.
+func TestSearchedCounted(t *testing.T) {
+	seed := searched(t)
+	if file := os.Getenv("SNOWGLOBE_COUNT"); file != "" {
+		require.NoError(t, os.WriteFile(file, append(bytes.Repeat([]byte{1}, 8), make([]byte, 16)...), 0o600))
+		return
+	}
+	text, err := os.ReadFile(os.Getenv("SNOWGLOBE_COUNTS"))
+	require.NoError(t, err)
+	assert.True(t, seed%2 == 0 || len(text) != 24, "the seed is odd")
+}
+
+// refused are the tests that the last result of a search has named.
+var refused []string
+
 // search runs these tests under seeds, two at a time.
 func search(t *testing.T, all seeds.Range, args ...string) (failed []seeds.Result, ran int, out string, err error) {
 	t.Helper()
@@ -83,6 +104,7 @@ func search(t *testing.T, all seeds.Range, args ...string) (failed []seeds.Resul
 	s, err := seeds.Begin(t.Context(), folder, 2, func(r seeds.Result) {
 		ran++
 		assert.Equal(t, "snowglobe.test/envtest/sim/seeds", r.Package)
+		refused = r.NotRunnable
 		if r.Failed {
 			failed = append(failed, r)
 		}
@@ -111,6 +133,26 @@ func TestSearch(t *testing.T) {
 	}
 	assert.Contains(t, out, "=== seed 13\n--- FAIL: TestSearchedThree ")
 	assert.NotContains(t, out, "=== seed 12")
+}
+
+func TestSearchRefused(t *testing.T) {
+	_, ran, _, err := search(t, seeds.Range{First: 1, Last: 2}, "-test.run=^TestSearchedRefused$")
+	require.NoError(t, err)
+	assert.Equal(t, 2, ran)
+	assert.Equal(t, []string{"TestX is not runnable in a bubble: it calls t.Parallel"}, refused)
+}
+
+// TestSearchCounts has each seed run twice.
+func TestSearchCounts(t *testing.T) {
+	t.Setenv("SNOWGLOBE_STRATEGY", "surw")
+	t.Setenv("TMPDIR", t.TempDir())
+	failed, ran, _, err := search(t, seeds.Range{First: 1, Last: 4}, "-test.run=^TestSearchedCounted$")
+	require.ErrorIs(t, err, seeds.ErrFailed)
+	assert.Equal(t, 4, ran)
+	assert.Len(t, failed, 2)
+	left, err := os.ReadDir(os.TempDir())
+	require.NoError(t, err)
+	assert.Empty(t, left)
 }
 
 func TestSearchPasses(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/sim"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/internal/nearest"
 	"snowglobe.test/internal/wall"
@@ -24,6 +25,8 @@ import (
 type Config struct {
 	// Seed, if not nil, is used in place of the script's.
 	Seed *uint64
+	// Search, unless it is zero, is used in place of the script's.
+	Search sim.Search
 	// Faults are rules of every server.
 	Faults fault.Plan
 	// Options are further options of every server, and Store wraps its store.
@@ -132,6 +135,9 @@ func (s *Servers) options() []envtest.Option {
 	}
 	opts = append(opts, envtest.WithFaults(s.config.Faults.String()))
 	if seed := s.seed(); seed != nil {
+		if s.reseeded == nil {
+			_ = s.search(s.run.Script.SeedSearch()) // mistakes in it have been told
+		}
 		opts = append(opts, envtest.WithSeed(*seed))
 	}
 	if len(s.steps) > 0 {

@@ -3,12 +3,14 @@ package bubbled
 
 import (
 	"math/rand/v2"
+	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func inBubble() bool { return time.Now().Year() == 2000 }
@@ -31,6 +33,20 @@ func TestSubtests(t *testing.T) {
 		mu.Unlock()
 	}
 	t.Logf("time passes: %t", time.Since(begun) > 0)
+}
+
+func TestOutside(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, listener.Close()) }()
+	if !inBubble() {
+		return
+	}
+	go func() {
+		_, err := listener.Accept()
+		assert.Error(t, err)
+	}()
+	time.Sleep(time.Hour)
 }
 
 func TestParallel(t *testing.T) {

@@ -52,6 +52,9 @@ var workloads = map[string]func(say func(string, ...any)){
 	"held":       held,
 	"cycle":      cycle,
 	"left":       left,
+	"spin":       spin,
+	"yield":      spinYielding,
+	"rare":       rare,
 }
 
 // old is memory that was there before the copies.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -141,4 +142,46 @@ func left(func(string, ...any)) {
 	go m.rw.RLock()
 	time.Sleep(1)
 	fmt.Println("left")
+}
+
+// spin never gives the processor to anyone.
+func spin(func(string, ...any)) {
+	for n := 0; n >= 0; n &= 0xffff {
+		n++
+	}
+}
+
+// spinYielding gives it to one that does the same.
+func spinYielding(func(string, ...any)) {
+	go yieldForEver()
+	yieldForEver()
+}
+
+func yieldForEver() {
+	for {
+		runtime.Gosched()
+	}
+}
+
+// rare counts how often all ten operations of one goroutine come before the only one of another, which a coin at
+// each of them shows once in a thousand runs.
+func rare(say func(string, ...any)) {
+	found := 0
+	for seed := range uint64(100) {
+		sim.Seed(number + seed)
+		c := make(chan int, 100)
+		go func() { c <- 0 }()
+		for n := range 10 {
+			c <- n + 1
+		}
+		time.Sleep(1)
+		last := 0
+		for range 11 {
+			last = <-c
+		}
+		if last == 0 {
+			found++
+		}
+	}
+	say("%d", found)
 }

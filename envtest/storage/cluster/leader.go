@@ -2,20 +2,31 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+	etcderrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
 )
 
-// Leader waits until a quorum of the members follows one leader, and returns its
+// Leader waits until a quorum of the members follows one leader and has answered it, and returns its
 // index. It never returns a leader that was just stopped or cut off.
 func (s *Store) Leader(ctx context.Context) (int, error) {
 	for {
-		leader, ok, changes := s.currentLeader()
-		if ok {
-			return leader, nil
+		leader, server, changes := s.currentLeader()
+		if server != nil {
+			// Members believe in a leader for a while when they don't hear from it: when one has just rejoined, what
+			// is written to the leader of before may be lost with it.
+			err := server.LinearizableReadNotify(ctx)
+			if err == nil {
+				return leader, nil
+			}
+			if ctx.Err() == nil && !errors.Is(err, etcderrors.ErrStopped) {
+				continue
+			}
 		}
 		if !waitAny(ctx, changes) {
 			return 0, fmt.Errorf("wait for a leader of the etcd cluster, %s: %w", s.quorumState(), context.Cause(ctx))
@@ -23,9 +34,9 @@ func (s *Store) Leader(ctx context.Context) (int, error) {
 	}
 }
 
-// currentLeader returns the leader, if a quorum follows one. One of the channels is
-// closed when the answer may have changed.
-func (s *Store) currentLeader() (leader int, ok bool, changes []<-chan struct{}) {
+// currentLeader returns the leader and its server, if a quorum follows one, and otherwise no server. One of the
+// channels is closed when the answer may have changed.
+func (s *Store) currentLeader() (leader int, server *etcdserver.EtcdServer, changes []<-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changes = append(changes, s.changed.Next())
@@ -43,10 +54,10 @@ func (s *Store) currentLeader() (leader int, ok bool, changes []<-chan struct{})
 	for i, n := range followers {
 		m := s.members[i]
 		if n >= s.quorum() && m.etcd != nil && !m.cut && m.etcd.Server.Leader() == m.id {
-			return i, true, changes
+			return i, m.etcd.Server, changes
 		}
 	}
-	return 0, false, changes
+	return 0, nil, changes
 }
 
 func (s *Store) index(id uint64) (int, bool) {

@@ -229,6 +229,9 @@ func (o *exploreOptions) runReplay(cmd *cobra.Command, args []string) (err error
 	if len(args) > 0 {
 		return errors.New("--replay names the script; leave the other out")
 	}
+	if o.search != (sim.Search{}) {
+		return errors.New("--replay runs the script as it is, with the strategy behind its seed; leave --strategy out")
+	}
 	one, err := oneScript(cmd.ErrOrStderr(), o.replay)
 	if err != nil {
 		return err

@@ -44,8 +44,8 @@ time, everything is rebuilt, which takes minutes; nothing is vetted unless -vet 
 A goroutine runs until it blocks, unless --strategy says how to search further: then it
 may also lose the processor before it uses a mutex, a channel, a WaitGroup or a Cond.
 With --bubble each test is in a bubble, as if it called synctest.Test; with a strategy
-time then also passes while goroutines run. Tests that call t.Parallel or make a bubble
-are skipped.
+time then also passes while goroutines run. Tests that call t.Parallel, make a bubble or
+wait for something outside are skipped, each with the reason.
 
 With --seeds each package is built once, and runs in a process for each seed, as many
 at a time as there are processors; -timeout is for each of them. What a failing seed
@@ -71,7 +71,8 @@ The flags below have two dashes, and those of go test have one.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.Uint64Var(&opts.seed, "seed", 0, "the seed of every bubble and control plane, also of those that have one by WithSeed")
+	flags.Uint64Var(&opts.seed, "seed", 0,
+		"the seed of every bubble and control plane, also of those that have one by WithSeed")
 	flags.StringVar(&opts.seeds, "seeds", "", "run the tests under each of these seeds: 100, which is 1 to 100, or as in 20-30")
 	searchVar(flags, &opts.search, sim.Strategies)
 	flags.BoolVar(&opts.search.Bubble, "bubble", false, "put each test into a bubble of virtual time")

@@ -108,7 +108,9 @@ func TestSpins(t *testing.T) {
 			assert.Equal(t, "snowglobe: virtual time has stood still for 4s on the wall, because this goroutine runs "+
 				"(a loop that waits for time has to sleep):", lines.Text())
 			for len(functions) > 0 && lines.Scan() {
-				functions = slices.DeleteFunc(functions, func(f string) bool { return strings.HasPrefix(lines.Text(), f) })
+				functions = slices.DeleteFunc(functions, func(f string) bool {
+					return strings.HasPrefix(lines.Text(), f)
+				})
 			}
 			assert.Empty(t, functions)
 			require.NoError(t, command.Process.Kill())

@@ -107,6 +107,7 @@ var interruptible = map[string][]string{
 	"bench startup":     {"--runs", "1"},
 	"bench all":         {"--quick"},
 	"bench publish":     {"page", "--against="},
+	"bench search":      {},
 	"bench watch":       {"--duration", "1s"},
 	"etcd":              {"--listen", "127.0.0.1:0"},
 	"assets":            {"--release", "1.36", "assets"},

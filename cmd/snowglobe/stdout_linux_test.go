@@ -46,6 +46,7 @@ var unwritten = map[string]struct {
 	"bench startup":        {"bench startup --runs 1 --following 1", exitUnjudged},
 	"bench all":            {"bench all --rounds 1 --only requests", exitUnjudged},
 	"bench publish":        {"bench publish page --only most --most 1 --watchers 1 --duration 20ms", exitUnjudged},
+	"bench search":         {"bench search --list", exitUnjudged},
 	"bench watch":          {"bench watch --watchers 1 --duration 20ms --transport process", exitUnjudged},
 	"etcd":                 {"etcd --listen unix://s", exitUnjudged},
 	"assets":               {"assets assets", exitUnjudged},

@@ -32,7 +32,7 @@ func New(exits Exits) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newAll(exits), newPublish(exits), newStartup(exits), newWatch(exits))
+	cmd.AddCommand(newAll(exits), newPublish(exits), newSearch(exits), newStartup(exits), newWatch(exits))
 	return cmd
 }
 

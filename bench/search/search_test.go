@@ -1,0 +1,151 @@
+package search
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"snowglobe.test/envtest/sim"
+	"snowglobe.test/internal/sample"
+)
+
+// TestMain is also the kernels of TestRow, which fail from some seed of each row on.
+func TestMain(m *testing.M) {
+	name, isKernel := strings.CutSuffix(filepath.Base(os.Args[0]), "-kernel.test")
+	if !isKernel {
+		os.Exit(m.Run())
+	}
+	seed, err := strconv.Atoi(os.Getenv(sim.SeedVariable))
+	if err != nil || os.Getenv("SNOWGLOBE_BUBBLE") == "" {
+		os.Exit(3)
+	}
+	switch {
+	case name == "never" || seed%rowsApart < 3:
+	case name == "endless":
+		fmt.Println("panic: test timed out after 6s")
+		os.Exit(2)
+	case name == "blocked":
+		fmt.Println("panic: deadlock: all goroutines in bubble are blocked")
+		os.Exit(2)
+	default:
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func TestRow(t *testing.T) {
+	folder := t.TempDir()
+	program, err := os.Executable()
+	require.NoError(t, err)
+	report := Report{Kernels: []string{"blocked-kernel", "endless-kernel", "fails-kernel", "never-kernel"}, Runs: 4}
+	for _, name := range report.Kernels {
+		require.NoError(t, os.Symlink(program, filepath.Join(folder, name+".test")))
+	}
+	options := Options{Strategies: []string{"pos"}, Runs: 4, Repeats: 2, Progress: io.Discard}
+	m := measurement{Options: options, binaries: binaries{folder}, report: &report}
+	require.NoError(t, m.row(t.Context(), "pos", 0))
+	require.NoError(t, m.row(t.Context(), "pos", 1))
+	require.NoError(t, m.more(t.Context()))
+	require.Len(t, report.Strategies, 1)
+	assert.Equal(t, map[string][]int{
+		"blocked-kernel": {3, 3}, "fails-kernel": {3, 3},
+		"endless-kernel": {Endless, Endless}, "never-kernel": {Missed, Missed},
+	}, report.Strategies[0].First)
+	assert.Equal(t, map[string]int{deadlock: 2, broken: 2}, report.Strategies[0].Told)
+	assert.Equal(t, map[string]int{"blocked-kernel": 2, "fails-kernel": 2}, report.Repeated)
+	all := report.Strategies[0].Summary()
+	assert.Equal(t, "2, 6, 3, 3", fmt.Sprintf("%s, %s, %d, %s", all.Found, all.Sum, all.Median, all.Worst))
+	assert.Equal(t, map[string]int{"endless-kernel": 2}, all.Endless)
+	assert.Equal(t, map[string]int{"never-kernel": 2}, all.Missed)
+
+	ended, end := context.WithCancelCause(t.Context())
+	end(errors.New("enough"))
+	require.ErrorContains(t, m.row(ended, "walk", 0), "enough")
+}
+
+// twoLocks is a kernel that only a search finds, as GoBench has them.
+const twoLocks = `package two
+
+import (
+	"sync"
+	"testing"
+)
+
+func TestTwo(t *testing.T) {
+	var first, second sync.Mutex
+	var all sync.WaitGroup
+	all.Go(func() { first.Lock(); second.Lock(); second.Unlock(); first.Unlock() })
+	all.Go(func() { second.Lock(); first.Lock(); first.Unlock(); second.Unlock() })
+	all.Wait()
+}
+`
+
+// TestMeasure builds a kernel in sim mode and finds its bug.
+func TestMeasure(t *testing.T) {
+	sample.Long(t)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	folder := t.TempDir()
+	kernel := filepath.Join(folder, "gobench", "goker", "blocking", "two", "1")
+	require.NoError(t, write(kernel, "two_test.go", twoLocks))
+	report, err := Measure(t.Context(), Options{
+		Kernels: folder, Strategies: []string{"pos", "random", "surw"}, Runs: 30, Firsts: 1, Repeats: 3,
+		Progress: t.Output(),
+	})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"two1"}, report.Kernels)
+	assert.Positive(t, report.Strategies[0].First["two1"][0])
+	assert.Equal(t, []int{Missed}, report.Strategies[1].First["two1"])
+	assert.Positive(t, report.Strategies[2].First["two1"][0])
+	assert.Equal(t, map[string]int{"two1": 3}, report.Repeated)
+}
+
+// TestKernels finds those in Go's own source, and says where others are if there are none.
+func TestKernels(t *testing.T) {
+	all, err := kernels(t.Context(), "")
+	require.NoError(t, err)
+	assert.Greater(t, len(all), 60)
+	named, err := Kernels(t.Context(), "")
+	require.NoError(t, err)
+	assert.Len(t, named, len(all))
+	assert.Contains(t, named, "etcd7492")
+	_, err = kernels(t.Context(), t.TempDir())
+	require.ErrorContains(t, err, "git clone https://github.com/timmyyuan/gobench")
+}
+
+func TestFixed(t *testing.T) {
+	k := kernel{"k1", map[string]string{"kernel_test.go": "a b a"}}
+	mended, err := k.fixed(fix{"k1", []replacement{{"b", "c"}}})
+	require.NoError(t, err)
+	assert.Equal(t, kernel{"k1-fixed", map[string]string{"kernel_test.go": "a c a"}}, mended)
+	_, err = k.fixed(fix{"k1", []replacement{{"a", "c"}}})
+	require.ErrorContains(t, err, `the fix of k1 expects "a" once, and it is there 2 times`)
+	_, err = fixedKernels([]kernel{k})
+	require.ErrorContains(t, err, "there is no kernel "+fixes[0].kernel)
+}
+
+// TestPage holds the page to its data.
+func TestPage(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("../../docs", dataFile))
+	require.NoError(t, err)
+	var report Report
+	require.NoError(t, json.Unmarshal(data, &report))
+	folder := t.TempDir()
+	require.NoError(t, report.WritePage(folder))
+	for _, name := range []string{pageFile, dataFile} {
+		want, err := os.ReadFile(filepath.Join(folder, name))
+		require.NoError(t, err)
+		got, err := os.ReadFile(filepath.Join("../../docs", name))
+		require.NoError(t, err)
+		assert.Equal(t, string(want), string(got), "docs/%s: snowglobe bench search --page docs writes it", name)
+	}
+}

@@ -1,0 +1,93 @@
+package benchmain
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"snowglobe.test/bench/results"
+	"snowglobe.test/bench/search"
+	"snowglobe.test/envtest/sim"
+)
+
+func newSearch(exits Exits) *cobra.Command {
+	opts := search.Options{}
+	var output results.Format
+	var page string
+	var list bool
+	cmd := &cobra.Command{
+		Use:   "search",
+		Short: "Measure how soon each search strategy finds known bugs",
+		Long: `Run known bugs of Docker, Kubernetes, etcd, CockroachDB, gRPC and others under one seed
+after another until they fail, with each strategy of "snowglobe test --strategy". The bugs are the
+68 blocking kernels of GoBench (git clone https://github.com/timmyyuan/gobench), as they are, or else
+the copies in Go's own source, which call runtime.Gosched to fail more often.
+
+With --fixed, kernels that have been mended run as well: what fails then is a false alarm.`,
+		Example: `  snowglobe bench search
+  snowglobe bench search --kernels ./gobench --strategies pos,pct --rows 20
+  snowglobe bench search --kernels ./gobench --rows 20 --repeat 20 --fixed 1000 --page docs`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkSearch(opts); err != nil {
+				return err
+			}
+			if list {
+				return exits.Failed(listKernels(cmd, opts.Kernels))
+			}
+			opts.Progress = cmd.ErrOrStderr()
+			report, err := search.Measure(cmd.Context(), opts)
+			if err != nil {
+				return exits.Failed(err)
+			}
+			if page != "" {
+				if err := report.WritePage(page); err != nil {
+					return exits.Failed(err)
+				}
+			}
+			return exits.Failed(results.Write(cmd.OutOrStdout(), output, report))
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&opts.Kernels, "kernels", "", "a clone of GoBench, a `folder`")
+	flags.StringSliceVar(&opts.Strategies, "strategies", sim.Strategies,
+		"the `strategies`; --repeat and --fixed are for the first")
+	flags.IntVar(&opts.Runs, "runs", 100, "how many seeds to run a kernel under at most")
+	flags.IntVar(&opts.Firsts, "rows", 1, "how many times to begin, each time with other seeds")
+	flags.IntVar(&opts.Repeats, "repeat", 0, "how often to repeat the first failure of each kernel")
+	flags.IntVar(&opts.Fixed, "fixed", 0, "how many runs each mended kernel gets")
+	flags.StringVar(&page, "page", "",
+		"write search.md, a page about it, and search.json, the raw data, into this `folder`")
+	flags.BoolVar(&list, "list", false, "name the kernels, and run none")
+	outputFlag(cmd, &output)
+	return cmd
+}
+
+func listKernels(cmd *cobra.Command, folder string) error {
+	names, err := search.Kernels(cmd.Context(), folder)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), strings.Join(names, "\n"))
+	return err
+}
+
+func checkSearch(opts search.Options) error {
+	for _, name := range opts.Strategies {
+		if !slices.Contains(sim.Strategies, name) {
+			return fmt.Errorf("there is no strategy %q; there are %s", name, strings.Join(sim.Strategies, ", "))
+		}
+	}
+	switch {
+	case len(opts.Strategies) == 0 || opts.Runs < 1 || opts.Firsts < 1:
+		return errors.New("--strategies, --runs and --rows are at least one")
+	case opts.Fixed < 0 || opts.Repeats < 0:
+		return errors.New("--fixed and --repeat are from 0 on")
+	case opts.Fixed > 0 && opts.Kernels == "":
+		return errors.New("--fixed is for the kernels of GoBench: say where they are, by --kernels")
+	}
+	return nil
+}

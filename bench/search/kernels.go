@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -116,8 +115,9 @@ const fixedSuffix = "-fixed"
 
 // writeModule writes a module with a package for each kernel.
 func writeModule(folder string, all []kernel) error {
-	version := regexp.MustCompile(`^go1\.\d+`).FindString(build.Default.ReleaseTags[len(build.Default.ReleaseTags)-1])
-	problems := []error{write(folder, "go.mod", "module kernels.test\n\ngo "+strings.TrimPrefix(version, "go")+"\n")}
+	tags := build.Default.ReleaseTags // go1.1, go1.2 and so on
+	version := strings.TrimPrefix(tags[len(tags)-1], "go")
+	problems := []error{write(folder, "go.mod", "module kernels.test\n\ngo "+version+"\n")}
 	for _, k := range all {
 		for name, text := range k.files {
 			problems = append(problems, write(filepath.Join(folder, k.name), name, text))

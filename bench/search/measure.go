@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -26,7 +27,7 @@ type Options struct {
 	// Fixed is how many runs each fixed kernel gets, and Repeats how often the first failure of each kernel is
 	// repeated, both with the first of the strategies.
 	Fixed, Repeats int
-	// Progress gets a line for each row of a strategy.
+	// Progress gets a line for each row of a strategy, and for each fixed kernel.
 	Progress io.Writer
 }
 
@@ -34,13 +35,13 @@ type Options struct {
 const rowsApart = 1000
 
 // Measure builds the kernels and runs them.
-func Measure(ctx context.Context, options Options) (report Report, err error) {
+func Measure(ctx context.Context, options Options) (Report, error) {
 	all, err := kernels(ctx, options.Kernels)
 	if err != nil {
 		return Report{}, err
 	}
-	report = newReport(options, all)
-	if options.Fixed > 0 && options.Kernels != "" {
+	report := newReport(options, all)
+	if options.Fixed > 0 {
 		fixed, err := fixedKernels(all)
 		if err != nil {
 			return Report{}, err
@@ -63,7 +64,13 @@ func Measure(ctx context.Context, options Options) (report Report, err error) {
 			}
 		}
 	}
-	return report, m.more(ctx)
+	if err := m.repeat(ctx); err != nil {
+		return Report{}, err
+	}
+	if err := m.fixed(ctx); err != nil {
+		return Report{}, err
+	}
+	return report, nil
 }
 
 // measurement is one Measure.
@@ -79,7 +86,7 @@ func (m *measurement) each(
 	ctx context.Context, names []string, f func(ctx context.Context, name string) error,
 ) error {
 	working, ctx := errgroup.WithContext(ctx)
-	working.SetLimit(workers())
+	working.SetLimit(runtime.NumCPU())
 	for _, name := range names {
 		working.Go(func() error { return f(ctx, name) })
 	}
@@ -104,17 +111,17 @@ func (m *measurement) row(ctx context.Context, name string, row int) error {
 		return err
 	}
 	found, sum, _ := strategy.row(row)
-	_, err = fmt.Fprintf(m.Progress, "%s, seeds from %d on: %d of %d found, first failures sum to %d (%s)\n",
+	return m.say("%s, seeds from %d on: %d of %d found, first failures sum to %d (%s)\n",
 		name, firstSeed(row), found, len(m.report.Kernels), sum, time.Since(begun).Round(time.Second))
-	return err
 }
 
 func firstSeed(row int) uint64 { return uint64(row*rowsApart + 1) }
 
-// first runs a kernel under seeds until it fails.
+// first runs a kernel under seeds until it fails. It returns which run that is, as Strategy.First has it, and its
+// verdict.
 func (m *measurement) first(
 	ctx context.Context, name string, search sim.Search, seed uint64,
-) (run int, verdict string, err error) {
+) (int, string, error) {
 	for n := range m.Runs {
 		verdict, _, err := m.binaries.run(ctx, name, search, seed+uint64(n))
 		switch {
@@ -129,39 +136,56 @@ func (m *measurement) first(
 	return Missed, passed, nil
 }
 
-// more repeats failures, and runs fixed kernels.
-func (m *measurement) more(ctx context.Context) error {
-	search := sim.Search{Strategy: m.Strategies[0], Bubble: true}
-	first := m.report.Strategies[0].First
-	if m.Repeats > 0 {
-		m.report.Repeated = map[string]int{}
-		err := m.each(ctx, m.report.Kernels, func(ctx context.Context, name string) error {
-			if first[name][0] <= 0 {
-				return nil
-			}
-			same, err := m.binaries.sameRuns(ctx, name, search, firstSeed(0)+uint64(first[name][0]-1), m.Repeats)
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			m.report.Repeated[name] = same
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(m.Progress, "%d failures, each repeated %d times\n", len(m.report.Repeated), m.Repeats)
+// repeat repeats the first failure of each kernel.
+func (m *measurement) repeat(ctx context.Context) error {
+	if m.Repeats == 0 {
+		return nil
 	}
-	if m.Fixed == 0 || m.Kernels == "" {
+	m.report.Repeated = map[string]int{}
+	first := m.report.Strategies[0].First
+	err := m.each(ctx, m.report.Kernels, func(ctx context.Context, name string) error {
+		run := first[name][0]
+		if run <= 0 {
+			return nil
+		}
+		same, err := m.binaries.sameRuns(ctx, name, m.search(), firstSeed(0)+uint64(run-1), m.Repeats)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.report.Repeated[name] = same
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return m.say("%d failures, each repeated %d times\n", len(m.report.Repeated), m.Repeats)
+}
+
+// fixed runs the fixed kernels.
+func (m *measurement) fixed(ctx context.Context) error {
+	if m.Fixed == 0 {
 		return nil
 	}
 	m.report.Alarms = map[string]int{}
 	return m.each(ctx, fixedNames(), func(ctx context.Context, name string) error {
-		alarms, err := m.alarms(ctx, name, search)
+		alarms, err := m.alarms(ctx, name, m.search())
+		if err != nil {
+			return err
+		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.report.Alarms[name] = alarms
-		fmt.Fprintf(m.Progress, "%s, fixed: %d false alarms in %d runs\n", name, alarms, m.Fixed)
-		return err
+		return m.say("%s, fixed: %d false alarms in %d runs\n", name, alarms, m.Fixed)
 	})
+}
+
+// search is the first of the strategies.
+func (m *measurement) search() sim.Search { return sim.Search{Strategy: m.Strategies[0], Bubble: true} }
+
+func (m *measurement) say(format string, args ...any) error {
+	if _, err := fmt.Fprintf(m.Progress, format, args...); err != nil {
+		return fmt.Errorf("progress: %w", err)
+	}
+	return nil
 }
 
 // alarms runs a fixed kernel under seeds, and counts how often it fails.

@@ -85,6 +85,7 @@ func (s *Strategy) rows() int {
 // summary is one line about a strategy, over its rows.
 type summary struct {
 	Found, Sum, Worst spread
+	Deadlocks         int            // how many of the failures are told as a deadlock, in percent
 	Median            int            // run of the first failure, over all kernels and rows
 	Missed, Endless   map[string]int // in how many rows, by kernel
 }
@@ -127,7 +128,9 @@ func (s *Strategy) Summary() summary {
 			}
 		}
 	}
-	all.Found, all.Sum, all.Worst, all.Median = spreadOf(found), spreadOf(sum), spreadOf(worst), spreadOf(runs).median
+	all.Found, all.Sum, all.Worst = spreadOf(found), spreadOf(sum), spreadOf(worst)
+	all.Median = spreadOf(runs).median
+	all.Deadlocks = 100 * s.Told[deadlock] / max(1, len(runs))
 	return all
 }
 

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -111,12 +110,12 @@ func judge(ok bool, said string) string {
 // addresses are what differs between two runs of a seed: where memory is.
 var addresses = regexp.MustCompile(`0x[0-9a-f]+|\d+\.\d+s`)
 
-// sameRuns runs a kernel again and again, and counts how often it says the same.
+// sameRuns runs a kernel that fails again and again, and counts how often it fails in the same words.
 func (b binaries) sameRuns(
 	ctx context.Context, name string, search sim.Search, seed uint64, times int,
 ) (same int, err error) {
-	_, first, err := b.run(ctx, name, search, seed)
-	if err != nil {
+	verdict, first, err := b.run(ctx, name, search, seed)
+	if err != nil || verdict == passed {
 		return 0, err
 	}
 	for range times {
@@ -130,6 +129,3 @@ func (b binaries) sameRuns(
 	}
 	return same, nil
 }
-
-// workers is how many kernels run at a time.
-func workers() int { return runtime.NumCPU() }

@@ -55,7 +55,7 @@ func TestRow(t *testing.T) {
 	m := measurement{Options: options, binaries: binaries{folder}, report: &report}
 	require.NoError(t, m.row(t.Context(), "pos", 0))
 	require.NoError(t, m.row(t.Context(), "pos", 1))
-	require.NoError(t, m.more(t.Context()))
+	require.NoError(t, m.repeat(t.Context()))
 	require.Len(t, report.Strategies, 1)
 	assert.Equal(t, map[string][]int{
 		"blocked-kernel": {3, 3}, "fails-kernel": {3, 3},
@@ -63,8 +63,12 @@ func TestRow(t *testing.T) {
 	}, report.Strategies[0].First)
 	assert.Equal(t, map[string]int{deadlock: 2, broken: 2}, report.Strategies[0].Told)
 	assert.Equal(t, map[string]int{"blocked-kernel": 2, "fails-kernel": 2}, report.Repeated)
+	same, err := m.binaries.sameRuns(t.Context(), "never-kernel", m.search(), 1, 2)
+	require.NoError(t, err)
+	assert.Zero(t, same, "what does not fail is not repeated")
 	all := report.Strategies[0].Summary()
-	assert.Equal(t, "2, 6, 3, 3", fmt.Sprintf("%s, %s, %d, %s", all.Found, all.Sum, all.Median, all.Worst))
+	assert.Equal(t, "2, 6, 3, 3, 50",
+		fmt.Sprintf("%s, %s, %d, %s, %d", all.Found, all.Sum, all.Median, all.Worst, all.Deadlocks))
 	assert.Equal(t, map[string]int{"endless-kernel": 2}, all.Endless)
 	assert.Equal(t, map[string]int{"never-kernel": 2}, all.Missed)
 

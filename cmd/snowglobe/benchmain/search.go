@@ -1,6 +1,7 @@
 package benchmain
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,7 +37,7 @@ With --fixed, kernels that have been mended run as well: what fails then is a fa
 				return err
 			}
 			if list {
-				return exits.Failed(listKernels(cmd, opts.Kernels))
+				return exits.Failed(listKernels(cmd, opts.Kernels, output))
 			}
 			opts.Progress = cmd.ErrOrStderr()
 			report, err := search.Measure(cmd.Context(), opts)
@@ -66,10 +67,13 @@ With --fixed, kernels that have been mended run as well: what fails then is a fa
 	return cmd
 }
 
-func listKernels(cmd *cobra.Command, folder string) error {
+func listKernels(cmd *cobra.Command, folder string, output results.Format) error {
 	names, err := search.Kernels(cmd.Context(), folder)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case output == results.FormatJSON:
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(names)
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), strings.Join(names, "\n"))
 	return err

@@ -2,6 +2,8 @@ package cluster_test
 
 import (
 	"context"
+	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,8 +12,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/cluster"
@@ -43,17 +48,33 @@ func dial(t *testing.T, store *cluster.Store) *clientv3.Client {
 	return client.Client
 }
 
-// dialMember returns a client of one member only.
+// dialMember returns a client of one member only. It has had no other endpoints: after SetEndpoints a client still
+// calls one of those it had before for a moment.
 func dialMember(t *testing.T, store *cluster.Store, i int) *clientv3.Client {
 	t.Helper()
-	client := dial(t, store)
-	client.SetEndpoints(store.Endpoints().URLs[i])
+	endpoints := store.Endpoints()
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: endpoints.URLs[i : i+1],
+		Logger:    zap.NewNop(),
+		DialOptions: []grpc.DialOption{
+			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+				return endpoints.Dial(ctx, "tcp", address)
+			}),
+		},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
 
+// put writes a key, and returns the revision. On a busy machine members elect another leader whenever they have not
+// heard from theirs for half a second, and etcd may answer a write under way with a timeout: that one is written anew.
 func put(ctx context.Context, t *testing.T, client *clientv3.Client, key string) int64 {
 	t.Helper()
 	resp, err := client.Put(ctx, key, "value of "+key)
+	for errors.Is(err, rpctypes.ErrTimeout) || errors.Is(err, rpctypes.ErrTimeoutDueToLeaderFail) {
+		resp, err = client.Put(ctx, key, "value of "+key)
+	}
 	require.NoError(t, err)
 	return resp.Header.Revision
 }

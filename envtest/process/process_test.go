@@ -87,6 +87,7 @@ func TestGoroutines(t *testing.T) {
 	child := make(chan *Member)
 	m.Go(func() { go func() { child <- current() }() })
 	assert.Same(t, m, <-child, "a goroutine's child belongs")
+	require.NoError(t, m.Wait(t.Context()), "wait for both to end")
 	m.Do(func() {
 		assert.Same(t, m, current(), "the goroutine in Do belongs")
 	})

@@ -19,7 +19,7 @@ const (
 // runs a test under surw runs it twice with the same seed, First and Then.
 type Counts string
 
-// First are the variables for the run that counts. It gives no goroutine's place to another at any point.
+// First are the variables for the run that counts. In it any goroutine is as probable as any other at each point.
 func (c Counts) First() []string { return []string{countVariable + "=" + string(c)} }
 
 // Then are the variables for the run after it. There are none if the first could not tell anything.

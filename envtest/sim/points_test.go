@@ -55,6 +55,26 @@ func TestPoints(t *testing.T) {
 	}
 }
 
+// TestLate compares how often others come in between with how often they do in pos.
+func TestLate(t *testing.T) {
+	program := decided(t)
+	counts := func(strategy string) (counts []int) {
+		out, err := searched(t.Context(), program, sim.Search{Strategy: strategy}, "overtaken", "1")
+		require.NoError(t, err, out)
+		for _, digits := range regexp.MustCompile(`\d+`).FindAllString(out, -1) {
+			count, err := strconv.Atoi(digits)
+			require.NoError(t, err)
+			counts = append(counts, count)
+		}
+		require.Len(t, counts, 3, out)
+		return counts
+	}
+	late := counts("late")
+	for i, pos := range counts("pos") {
+		assert.Greater(t, late[i], pos*9/8, "how often what is in the midst of something was overtaken, with pos %d", pos)
+	}
+}
+
 // TestHeld sleeps for hours while a mutex is held that others want.
 func TestHeld(t *testing.T) {
 	program := decided(t)

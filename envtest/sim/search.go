@@ -35,8 +35,10 @@ const DefaultDepth = 3
 //     the lowest (Burckhardt et al., A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs, 2010).
 //   - pos: each operation has a priority, and the highest is next; of two on the same object, the one that was
 //     later draws anew (Yuan et al., Partial Order Aware Concurrency Sampling, 2018).
+//   - late: as pos, but of three priorities the lowest is drawn for a goroutine that has just been started, has just
+//     started another, or holds a mutex and takes one more. So others tend to come in between.
 //   - swarm: each seed draws one of walk, pct and pos, and at which kinds of points it stops.
-var Strategies = []string{"random", surw, "walk", "pct", "pos", "swarm"}
+var Strategies = []string{"random", surw, "walk", "pct", "pos", "late", "swarm"}
 
 const surw = "surw"
 

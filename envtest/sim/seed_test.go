@@ -57,7 +57,7 @@ func TestRepeatSearch(t *testing.T) {
 		}
 	}
 	for want, search := range map[string]sim.Search{
-		`there is no strategy "luck"; there are random, surw, walk, pct, pos, swarm`: {Strategy: "luck"},
+		`there is no strategy "luck"; there are random, surw, walk, pct, pos, late, swarm`: {Strategy: "luck"},
 		"the depth is from 1 on":                         {Strategy: "pct", Depth: -1},
 		"only the strategies pct and swarm have a depth": {Strategy: "pos", Depth: 2},
 	} {

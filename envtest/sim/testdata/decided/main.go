@@ -49,6 +49,7 @@ var workloads = map[string]func(say func(string, ...any)){
 	"outside":    outside,
 	"memory":     memory,
 	"orders":     orders,
+	"overtaken":  overtaken,
 	"held":       held,
 	"cycle":      cycle,
 	"left":       left,

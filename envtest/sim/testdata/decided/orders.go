@@ -92,6 +92,57 @@ func orders(say func(string, ...any)) {
 	}
 }
 
+// midst are operations before which another goroutine may come in. They report whether it did.
+var midst = []struct {
+	name string
+	do   func(came *bool) bool
+}{
+	{"take a second mutex", func(came *bool) bool {
+		var first, second sync.Mutex
+		first.Lock()
+		defer first.Unlock()
+		before := *came
+		second.Lock()
+		defer second.Unlock()
+		return *came != before
+	}},
+	{"go on after a start", func(came *bool) bool {
+		before := *came
+		go func() {}()
+		return *came != before
+	}},
+	{"start", func(came *bool) bool {
+		before, during := *came, false
+		var started sync.WaitGroup
+		started.Go(func() { during = *came })
+		started.Wait()
+		return during != before
+	}},
+}
+
+// overtaken counts under how many of 300 seeds a goroutine comes in before each of those.
+func overtaken(say func(string, ...any)) {
+	for _, op := range midst {
+		count := 0
+		for seed := range uint64(300) {
+			sim.Seed(number + seed)
+			ready, gate, came := make(chan int), make(chan int, 1), false
+			var other sync.WaitGroup
+			other.Go(func() {
+				ready <- 1
+				gate <- 1
+				came = true
+			})
+			<-ready
+			if op.do(&came) {
+				count++
+			}
+			other.Wait()
+		}
+		say("%s: %d", op.name, count)
+	}
+}
+
 // held sleeps while others want a mutex: to lock it, to read and to write.
 func held(say func(string, ...any)) {
 	begun := time.Now()

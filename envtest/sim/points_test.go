@@ -71,7 +71,7 @@ func TestLate(t *testing.T) {
 	}
 	late := counts("late")
 	for i, pos := range counts("pos") {
-		assert.Greater(t, late[i], pos*9/8, "how often what is in the midst of something was overtaken, with pos %d", pos)
+		assert.Greater(t, late[i], pos*9/8, "how often another came in, with late and with pos (%d)", pos)
 	}
 }
 

@@ -105,7 +105,7 @@ a --shard i/n, and copy their files into one folder.`,
 	flags.StringVar(&opts.corpus, "corpus", "", "the `folder` to keep findings in; the default is SCRIPT.explore in the current folder")
 	flags.IntVar(&opts.failures, "failures", 0, "stop after this many different failures; 0 means never")
 	flags.IntVar(&opts.shrink, "shrink", 400, "the maximum number of runs to spend on shrinking a failure")
-	searchVar(flags, &opts.search, sim.StrategiesAlone())
+	searchVar(flags, &opts.search, sim.StrategiesAlone(), "random")
 	flags.StringVar(&opts.replay, "replay", "", "run this script, which explore wrote, 20 times or --seeds times, and say how often it fails in the same way")
 	flags.BoolVar(&opts.sim, "sim", true, "run in sim mode, where a run can be repeated; the first time, this needs a build that takes minutes")
 	flags.StringVarP(&opts.output, "output", "o", outputText, "text or json")

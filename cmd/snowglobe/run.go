@@ -112,7 +112,7 @@ tells them all. docs/reference/scripts.md describes the script commands.`,
 	flags.BoolVar(&opts.realTime, "real-time", false, "run in real time; scripts that need hours skip themselves")
 	flags.Uint64Var(&opts.seed, "seed", 0, "the seed for the order in which operations take turns in virtual time, and for the random choices of --faults; the default is the script's own seed")
 	flags.BoolVar(&opts.sim, "sim", true, "with a seed, run in sim mode, where the seed decides everything; the first time, this needs a build that takes minutes")
-	searchVar(flags, &opts.search, sim.StrategiesAlone())
+	searchVar(flags, &opts.search, sim.StrategiesAlone(), "random")
 	flags.StringVar(&opts.faults, "faults", "", "a `file` of fault rules for every server of the scripts, one rule per line")
 	flags.StringVar(&opts.trace, "trace", "", "write the canonical trace to this `file`: byte for byte the same text if clients could observe the same things (see trace diff)")
 	flags.StringVar(&opts.events, "events", "", "write every event to this `file`, as JSON lines")

@@ -43,9 +43,11 @@ time, everything is rebuilt, which takes minutes; nothing is vetted unless -vet 
 
 A goroutine runs until it blocks, unless --strategy says how to search further: then it
 may also lose the processor before it uses a mutex, a channel, a WaitGroup or a Cond.
-With --bubble each test is in a bubble, as if it called synctest.Test; with a strategy
-time then also passes while goroutines run. Tests that call t.Parallel, make a bubble or
-wait for something outside are skipped, each with the reason.
+With --bubble each test is in a bubble, as if it called synctest.Test. The strategy is
+then late unless another is given: of those that run a test once it finds most of what
+is known (docs/search.md). Unless it is random, time also passes while goroutines run.
+Tests that call t.Parallel, make a bubble or wait for something outside are skipped,
+each with the reason.
 
 With --seeds each package is built once, and runs in a process for each seed, as many
 at a time as there are processors; -timeout is for each of them. What a failing seed
@@ -56,7 +58,7 @@ The flags below have two dashes, and those of go test have one.`,
 		Example: `  snowglobe test ./...
   snowglobe test --seed 7 -run TestLeaderElection -v ./controllers
   snowglobe test --seeds 100 -failfast ./controllers
-  snowglobe test --seeds 100 --strategy pos --bubble ./workqueue`,
+  snowglobe test --seeds 100 --bubble ./workqueue`,
 		DisableFlagParsing:    true,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -74,16 +76,16 @@ The flags below have two dashes, and those of go test have one.`,
 	flags.Uint64Var(&opts.seed, "seed", 0,
 		"the seed of every bubble and control plane, also of those that have one by WithSeed")
 	flags.StringVar(&opts.seeds, "seeds", "", "run the tests under each of these seeds: 100, which is 1 to 100, or as in 20-30")
-	searchVar(flags, &opts.search, sim.Strategies)
+	searchVar(flags, &opts.search, sim.Strategies, "random, or "+sim.BubbleStrategy+" with --bubble")
 	flags.BoolVar(&opts.search.Bubble, "bubble", false, "put each test into a bubble of virtual time")
 	flags.StringVar(&opts.output, "output", outputText, "with --seeds, text, or json with one line for each seed and package on standard output, and the rest on standard error")
 	return cmd
 }
 
-// searchVar adds the flags for a search by one of the strategies.
-func searchVar(flags *pflag.FlagSet, search *sim.Search, strategies []string) {
+// searchVar adds the flags for a search by one of the strategies, and says what the default is.
+func searchVar(flags *pflag.FlagSet, search *sim.Search, strategies []string, defaults string) {
 	flags.StringVar(&search.Strategy, "strategy", "",
-		"how a seed chooses among interleavings: "+strings.Join(strategies, ", ")+" (default random)")
+		"how a seed chooses among interleavings: "+strings.Join(strategies, ", ")+" (default "+defaults+")")
 	depth := fmt.Sprintf("with pct or swarm, how many orders a bug needs to show (default %d)", sim.DefaultDepth)
 	flags.IntVar(&search.Depth, "depth", 0, depth)
 }
@@ -115,6 +117,7 @@ func runTest(cmd *cobra.Command, opts testOptions, args []string) error {
 	if err := errors.Join(checkOutput(opts.output), opts.search.Check()); err != nil {
 		return err
 	}
+	opts.search = opts.search.WithDefault()
 	seeded, many := cmd.Flags().Changed("seed"), cmd.Flags().Changed("seeds")
 	switch {
 	case seeded && many:

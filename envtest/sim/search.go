@@ -23,6 +23,10 @@ type Search struct {
 // DefaultDepth is the depth of a Search without one.
 const DefaultDepth = 3
 
+// BubbleStrategy is that of snowglobe test --bubble unless another is given. Of those that run a test once it finds
+// most of what is known (docs/search.md).
+const BubbleStrategy = "late"
+
 // Strategies are those of a Search. With random a goroutine runs until it blocks, and then any other may be next.
 // With the others it may also lose the processor at a choice point: before it takes or gives back a mutex, sends,
 // receives, selects, closes, adds to a WaitGroup, waits for it or for a Cond, and after it has started a goroutine.
@@ -38,7 +42,7 @@ const DefaultDepth = 3
 //   - late: as pos, but of three priorities the lowest is drawn for a goroutine that has just been started, has just
 //     started another, or holds a mutex and takes one more. So others tend to come in between.
 //   - swarm: each seed draws one of walk, pct and pos, and at which kinds of points it stops.
-var Strategies = []string{"random", surw, "walk", "pct", "pos", "late", "swarm"}
+var Strategies = []string{"random", surw, "walk", "pct", "pos", BubbleStrategy, "swarm"}
 
 const surw = "surw"
 
@@ -53,6 +57,14 @@ const (
 func GivenSearch() Search {
 	depth, _ := strconv.Atoi(os.Getenv(depthVariable)) // Environment has written it
 	return Search{Strategy: os.Getenv(strategyVariable), Depth: depth, Bubble: os.Getenv(bubbleVariable) != ""}
+}
+
+// WithDefault is the Search with a strategy if it has a Bubble and none is given.
+func (s Search) WithDefault() Search {
+	if s.Bubble && s.Strategy == "" {
+		s.Strategy = BubbleStrategy
+	}
+	return s
 }
 
 // Counts reports whether a run before has to count; see Counts.

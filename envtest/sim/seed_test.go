@@ -56,6 +56,11 @@ func TestRepeatSearch(t *testing.T) {
 			assert.Equal(t, want, sim.Repeat(7, sim.GivenSearch(), "", "."), "as a program in sim mode has it")
 		}
 	}
+	for given, want := range map[sim.Search]string{
+		{}: "", {Bubble: true}: "late", {Strategy: "pct"}: "pct", {Strategy: "random", Bubble: true}: "random",
+	} {
+		assert.Equal(t, want, given.WithDefault().Strategy)
+	}
 	for want, search := range map[string]sim.Search{
 		`there is no strategy "luck"; there are random, surw, walk, pct, pos, late, swarm`: {Strategy: "luck"},
 		"the depth is from 1 on":                         {Strategy: "pct", Depth: -1},

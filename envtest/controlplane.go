@@ -222,7 +222,7 @@ func (cp *ControlPlane) startAll(ctx context.Context, giveUp context.CancelCause
 	}
 	cp.followStore(giveUp)
 	if err := cp.shareBoot(func(store clientv3.KV) (err error) {
-		cp.bootstrapped, err = bootstrap.WriteObjects(ctx, cp.cfg.bootKind(), store)
+		cp.bootstrapped, err = bootstrap.WriteObjects(ctx, cp.cfg.bootKind(), store, cp.restorer.Booted)
 		return err
 	}); err != nil {
 		return err

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -93,6 +94,28 @@ func testReset(t *testing.T, cp *envtest.ControlPlane, rounds int, deleted ...st
 		assert.True(t, apierrors.IsNotFound(err), "list of a CRD that went: %v", err)
 		list, err := client.Resource(widgets).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		assert.True(t, err == nil && len(list.Items) == 0, "list of a CRD that is back: %v, %v", list, err)
+	}
+}
+
+// TestResetServersWrites leaves alone what a server has changed of an object that only servers have written, also in
+// a second boot, which begins with the objects of the first.
+func TestResetServersWrites(t *testing.T) {
+	for _, boot := range []string{"first", "second"} {
+		t.Run(boot, func(t *testing.T) {
+			cp := envtest.Start(t)
+			server := rest.CopyConfig(cp.Config())
+			server.Impersonate = rest.ImpersonationConfig{
+				UserName: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup},
+			}
+			schemas := kubernetes.NewForConfigOrDie(server).FlowcontrolV1().FlowSchemas()
+			changed := []byte(`{"metadata":{"annotations":{"changed":"yes"}}}`)
+			_, err := schemas.Patch(t.Context(), "probes", types.MergePatchType, changed, metav1.PatchOptions{})
+			require.NoError(t, err)
+			require.NoError(t, cp.Reset(t.Context()))
+			found, err := schemas.Get(t.Context(), "probes", metav1.GetOptions{})
+			require.NoError(t, err)
+			assert.Equal(t, "yes", found.Annotations["changed"])
+		})
 	}
 }
 

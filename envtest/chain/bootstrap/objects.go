@@ -54,8 +54,10 @@ func KeepObjects(ctx context.Context, kind string, store clientv3.KV) error {
 
 // WriteObjects writes the objects of an earlier boot of its kind, if there was one, to the empty store of
 // a server that has not begun, which then finds them as a restarted one would. Each has a UID of its own
-// and was created now.
-func WriteObjects(ctx context.Context, kind string, store clientv3.KV) (written bool, err error) {
+// and was created now. It tells wrote of each, with its revision.
+func WriteObjects(
+	ctx context.Context, kind string, store clientv3.KV, wrote func(key string, revision int64),
+) (written bool, err error) {
 	earlier, ok := objects.Get(kind)
 	if !ok {
 		return false, nil
@@ -63,12 +65,14 @@ func WriteObjects(ctx context.Context, kind string, store clientv3.KV) (written 
 	now := metav1.Now()
 	for _, kv := range earlier.([]*mvccpb.KeyValue) {
 		value, err := renew(kv.Value, now)
-		if err == nil {
-			_, err = store.Put(ctx, string(kv.Key), string(value))
+		if err != nil {
+			return false, fmt.Errorf("renew an object of an earlier boot, %s: %w", kv.Key, err)
 		}
+		answer, err := store.Put(ctx, string(kv.Key), string(value))
 		if err != nil {
 			return false, fmt.Errorf("write an object of an earlier boot, %s: %w", kv.Key, err)
 		}
+		wrote(string(kv.Key), answer.Header.Revision)
 	}
 	return true, nil
 }

@@ -19,6 +19,9 @@ type serverWrites struct {
 	last   map[string]int64 // key -> revision of a server's last write
 }
 
+// Booted says that an object is there as a server has created it in an earlier boot.
+func (r *Restorer) Booted(key string, revision int64) { r.writes.put(key, 0, revision) }
+
 // BootFinished says that objects which servers create from now on are not part of the
 // state right after boot: others caused them, or the servers would create them again.
 func (r *Restorer) BootFinished() {

@@ -178,7 +178,8 @@ func TestBubbled(t *testing.T) {
 	}
 	out := runIn(sim.Search{Strategy: "pos", Bubble: true}, "1")
 	for _, want := range []string{
-		"--- PASS: TestSleeps ", "--- PASS: TestSubtests ", "--- PASS: TestSubtests/one ", "time passes: true",
+		"--- PASS: TestSleeps ", "--- PASS: TestSpinners ",
+		"--- PASS: TestSubtests ", "--- PASS: TestSubtests/one ", "time passes: true",
 		"--- SKIP: TestParallel ", "snowglobe: TestParallel is not runnable in a bubble: it calls t.Parallel\n",
 		"--- SKIP: TestOwn ",
 		"snowglobe: TestOwn is not runnable in a bubble: it makes one itself; run it without --bubble\n",

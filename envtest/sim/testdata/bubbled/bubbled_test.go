@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +34,34 @@ func TestSubtests(t *testing.T) {
 		mu.Unlock()
 	}
 	t.Logf("time passes: %t", time.Since(begun) > 0)
+}
+
+// TestSpinners waits in loops for a goroutine that sleeps.
+func TestSpinners(t *testing.T) {
+	if !inBubble() {
+		return
+	}
+	for range 20 {
+		var mu sync.RWMutex
+		var ended atomic.Bool
+		var rounds atomic.Int64
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				for !ended.Load() && rounds.Add(1) < 5_000_000 {
+					mu.RLock()
+					mu.RUnlock()
+				}
+			})
+		}
+		all.Go(func() {
+			time.Sleep(10 * time.Millisecond)
+			ended.Store(true)
+		})
+		all.Wait()
+		t.Logf("rounds: %d", rounds.Load())
+		assert.Less(t, rounds.Load(), int64(200_000))
+	}
 }
 
 func TestOutside(t *testing.T) {

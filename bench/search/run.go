@@ -101,7 +101,7 @@ func judge(ok bool, said string) string {
 		return passed
 	case strings.Contains(said, "panic: test timed out after"):
 		return endless
-	case strings.Contains(said, "panic: deadlock: "):
+	case strings.Contains(said, "deadlock: all goroutines"), strings.Contains(said, "deadlock: main bubble goroutine"):
 		return deadlock
 	}
 	return broken

@@ -47,7 +47,8 @@ With --bubble each test is in a bubble, as if it called synctest.Test. The strat
 then late unless another is given: of those that run a test once it finds most of what
 is known (docs/search.md). Unless it is random, time also passes while goroutines run.
 Tests that call t.Parallel, make a bubble or wait for something outside are skipped,
-each with the reason.
+each with the reason. One that leaves goroutines behind which wait for ever has failed,
+unless --allow-leaks says that this is nothing new.
 
 With --seeds each package is built once, and runs in a process for each seed, as many
 at a time as there are processors; -timeout is for each of them. What a failing seed
@@ -78,6 +79,8 @@ The flags below have two dashes, and those of go test have one.`,
 	flags.StringVar(&opts.seeds, "seeds", "", "run the tests under each of these seeds: 100, which is 1 to 100, or as in 20-30")
 	searchVar(flags, &opts.search, sim.Strategies, "random, or "+sim.BubbleStrategy+" with --bubble")
 	flags.BoolVar(&opts.search.Bubble, "bubble", false, "put each test into a bubble of virtual time")
+	flags.BoolVar(&opts.search.Leaks, "allow-leaks", false,
+		"with --bubble, a test may leave goroutines behind that wait for ever")
 	flags.StringVar(&opts.output, "output", outputText, "with --seeds, text, or json with one line for each seed and package on standard output, and the rest on standard error")
 	return cmd
 }
@@ -98,7 +101,7 @@ func ownFlags(args []string) (own, rest []string) {
 		switch name {
 		case "-args", "--args":
 			return own, append(rest, args[i:]...)
-		case "-h", "--help", "--bubble":
+		case "-h", "--help", "--bubble", "--allow-leaks":
 			own = append(own, arg)
 		case "--seed", "--seeds", "--output", "--strategy", "--depth":
 			own = append(own, arg)

@@ -195,3 +195,35 @@ func TestBubbled(t *testing.T) {
 	assert.NotEqual(t, drawn.FindString(out), drawn.FindString(runIn(sim.Search{Strategy: "pos", Bubble: true}, "2")))
 	assert.Contains(t, runIn(sim.Search{Strategy: "pos"}, "1"), "--- PASS: TestOwn ", "its own bubble has a seed too")
 }
+
+// TestEnds runs tests that come to a deadlock, or leave goroutines behind: those after them run as well.
+func TestEnds(t *testing.T) {
+	ownCache(t)
+	runIn := func(search sim.Search) (ends map[string]string, out string) {
+		command, err := sim.Test(t.Context(), "-v", "./testdata/ends")
+		require.NoError(t, err)
+		command.Env = append(append(command.Env, search.Environment()...), sim.SeedVariable+"=1")
+		said, err := command.CombinedOutput()
+		require.Error(t, err, "TestBlocks fails")
+		ends = map[string]string{}
+		for _, m := range regexp.MustCompile(`(?m)^--- (\w+): (\w+)`).FindAllStringSubmatch(string(said), -1) {
+			ends[m[2]] = m[1]
+		}
+		return ends, string(said)
+	}
+	for _, leaks := range []bool{false, true} {
+		ends, out := runIn(sim.Search{Strategy: "late", Bubble: true, Leaks: leaks})
+		leave := map[bool]string{false: "FAIL", true: "PASS"}[leaks]
+		assert.Equal(t, map[string]string{
+			"TestLeaves": leave, "TestSleeper": leave, "TestBlocks": "FAIL", "TestFails": "FAIL", "TestAfter": "PASS",
+		}, ends)
+		assert.Contains(t, out, "waits for a lock that it holds itself")
+		assert.Contains(t, out, "ends.TestBlocks(") // its stack
+		assert.Contains(t, out, ": deadlock: all goroutines in bubble are blocked\n")
+		assert.Equal(t, !leaks, strings.Contains(out, "ends.TestLeaves.func1()"))
+		assert.Equal(t, leaks, strings.Contains(out, "snowglobe: left behind, waiting for ever: 1 goroutines\n"))
+		assert.Equal(t, !leaks, strings.Contains(out, ": deadlock: main bubble goroutine has exited"))
+		assert.Contains(t, out, "an assertion")
+	}
+	pages.Troubleshooting(t, "../..", "snowglobe: left behind, waiting for ever: 1 goroutines")
+}

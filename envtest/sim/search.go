@@ -18,6 +18,8 @@ type Search struct {
 	Depth int
 	// Bubble puts each test into a bubble of virtual time.
 	Bubble bool
+	// Leaks allows such a test to leave goroutines behind that wait for ever.
+	Leaks bool
 }
 
 // DefaultDepth is the depth of a Search without one.
@@ -51,12 +53,16 @@ const (
 	strategyVariable = "SNOWGLOBE_STRATEGY"
 	depthVariable    = "SNOWGLOBE_DEPTH"
 	bubbleVariable   = "SNOWGLOBE_BUBBLE"
+	leaksVariable    = "SNOWGLOBE_LEAKS"
 )
 
 // GivenSearch is the Search in the environment.
 func GivenSearch() Search {
 	depth, _ := strconv.Atoi(os.Getenv(depthVariable)) // Environment has written it
-	return Search{Strategy: os.Getenv(strategyVariable), Depth: depth, Bubble: os.Getenv(bubbleVariable) != ""}
+	return Search{
+		Strategy: os.Getenv(strategyVariable), Depth: depth,
+		Bubble: os.Getenv(bubbleVariable) != "", Leaks: os.Getenv(leaksVariable) != "",
+	}
 }
 
 // WithDefault is the Search with a strategy if it has a Bubble and none is given.
@@ -104,6 +110,8 @@ func (s Search) Check() error {
 		return errors.New("the depth is from 1 on")
 	case s.Depth > 0 && s.Strategy != "pct" && s.Strategy != "swarm":
 		return errors.New("only the strategies pct and swarm have a depth")
+	case s.Leaks && !s.Bubble:
+		return errors.New("--allow-leaks is for tests in a bubble: add --bubble")
 	}
 	return nil
 }
@@ -127,6 +135,9 @@ func (s Search) Environment() []string {
 	if s.Bubble {
 		variables = append(variables, bubbleVariable+"=1")
 	}
+	if s.Leaks {
+		variables = append(variables, leaksVariable+"=1")
+	}
 	return variables
 }
 
@@ -147,6 +158,9 @@ func (s Search) flags() (flags string) {
 	}
 	if s.Bubble {
 		flags += "--bubble "
+	}
+	if s.Leaks {
+		flags += "--allow-leaks "
 	}
 	return flags
 }

@@ -45,16 +45,19 @@ func TestRepeatSearch(t *testing.T) {
 		"snowglobe test --seed 7 --strategy pos .":                    {Strategy: "pos"},
 		"snowglobe test --seed 7 --strategy pct --depth 5 --bubble .": {Strategy: "pct", Depth: 5, Bubble: true},
 		"snowglobe test --seed 7 --bubble .":                          {Bubble: true},
+		"snowglobe test --seed 7 --bubble --allow-leaks .":            {Bubble: true, Leaks: true},
 	} {
-		require.NoError(t, search.Check())
-		assert.Equal(t, want, sim.Repeat(7, search, "", "."))
-		for _, variable := range search.Environment() {
-			name, value, _ := strings.Cut(variable, "=")
-			t.Setenv(name, value)
-		}
-		if search.Bubble {
-			assert.Equal(t, want, sim.Repeat(7, sim.GivenSearch(), "", "."), "as a program in sim mode has it")
-		}
+		t.Run(want, func(t *testing.T) {
+			require.NoError(t, search.Check())
+			assert.Equal(t, want, sim.Repeat(7, search, "", "."))
+			for _, variable := range search.Environment() {
+				name, value, _ := strings.Cut(variable, "=")
+				t.Setenv(name, value)
+			}
+			if search.Bubble {
+				assert.Equal(t, want, sim.Repeat(7, sim.GivenSearch(), "", "."), "as a program in sim mode has it")
+			}
+		})
 	}
 	for given, want := range map[sim.Search]string{
 		{}: "", {Bubble: true}: "late", {Strategy: "pct"}: "pct", {Strategy: "random", Bubble: true}: "random",
@@ -63,8 +66,9 @@ func TestRepeatSearch(t *testing.T) {
 	}
 	for want, search := range map[string]sim.Search{
 		`there is no strategy "luck"; there are random, surw, walk, pct, pos, late, swarm`: {Strategy: "luck"},
-		"the depth is from 1 on":                         {Strategy: "pct", Depth: -1},
-		"only the strategies pct and swarm have a depth": {Strategy: "pos", Depth: 2},
+		"the depth is from 1 on":                               {Strategy: "pct", Depth: -1},
+		"only the strategies pct and swarm have a depth":       {Strategy: "pos", Depth: 2},
+		"--allow-leaks is for tests in a bubble: add --bubble": {Leaks: true},
 	} {
 		assert.EqualError(t, search.Check(), want)
 	}

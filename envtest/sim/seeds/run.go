@@ -121,9 +121,7 @@ func (r *runner) run(ctx context.Context, seed uint64) (Result, error) {
 		return Result{}, err
 	}
 	result := Result{Package: r.importPath, Seed: seed, Failed: failed, Seconds: time.Since(begun).Seconds()}
-	for _, m := range refusedTest.FindAllSubmatch(said, -1) {
-		result.NotRunnable = append(result.NotRunnable, string(m[1]))
-	}
+	result.NotRunnable = NotRunnable(said)
 	if failed {
 		r.failed.Store(true)
 		var ended bool
@@ -192,6 +190,15 @@ var failedTest = regexp.MustCompile(`(?m)^\x16?--- FAIL: (\S+) `)
 
 // refusedTest is what sim mode says of a test that can't run in the bubble it has been put into.
 var refusedTest = regexp.MustCompile(`(?m)^snowglobe: (\S+ is not runnable in a bubble: .*)$`)
+
+// NotRunnable finds in what a test binary has said which tests can't run in the bubble that they have been put into:
+// "TestX is not runnable in a bubble: it calls t.Parallel".
+func NotRunnable(said []byte) (tests []string) {
+	for _, m := range refusedTest.FindAllSubmatch(said, -1) {
+		tests = append(tests, string(m[1]))
+	}
+	return tests
+}
 
 // runningTest is what it writes of a test that runs when the time is up.
 var runningTest = regexp.MustCompile(`(?m)^panic: test timed out after .*\n\trunning tests:\n\t\t(\S+) `)

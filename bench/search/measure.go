@@ -123,7 +123,7 @@ func (m *measurement) first(
 	ctx context.Context, name string, search sim.Search, seed uint64,
 ) (int, string, error) {
 	for n := range m.Runs {
-		verdict, _, err := m.binaries.run(ctx, name, search, seed+uint64(n))
+		verdict, _, err := m.binaries.kernel(name).run(ctx, search, seed+uint64(n))
 		switch {
 		case err != nil:
 			return 0, "", err
@@ -148,7 +148,7 @@ func (m *measurement) repeat(ctx context.Context) error {
 		if run <= 0 {
 			return nil
 		}
-		same, err := m.binaries.sameRuns(ctx, name, m.search(), firstSeed(0)+uint64(run-1), m.Repeats)
+		same, err := m.binaries.kernel(name).sameRuns(ctx, m.search(), firstSeed(0)+uint64(run-1), m.Repeats)
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.report.Repeated[name] = same
@@ -191,7 +191,7 @@ func (m *measurement) say(format string, args ...any) error {
 // alarms runs a fixed kernel under seeds, and counts how often it fails.
 func (m *measurement) alarms(ctx context.Context, name string, search sim.Search) (alarms int, err error) {
 	for n := range m.Fixed {
-		verdict, _, err := m.binaries.run(ctx, name+fixedSuffix, search, uint64(n+1))
+		verdict, _, err := m.binaries.kernel(name+fixedSuffix).run(ctx, search, uint64(n+1))
 		if err != nil {
 			return 0, err
 		}

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,8 +26,21 @@ const (
 	dataFile = "search.json"
 )
 
-// WritePage writes a page about the report into a folder, and the report itself.
+// CheckPage reports why WritePage could not write into a folder, before anything is measured.
+func CheckPage(folder string) error {
+	if _, err := (Report{}).with(filepath.Join(folder, dataFile)); err != nil {
+		return err
+	}
+	return outfile.Try(filepath.Join(folder, pageFile))
+}
+
+// WritePage writes a page about the report into a folder, and the report itself. What the report has nothing of,
+// kernels or tests, stays as the folder has it.
 func (r Report) WritePage(folder string) error {
+	r, err := r.with(filepath.Join(folder, dataFile))
+	if err != nil {
+		return err
+	}
 	data, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
@@ -37,6 +53,29 @@ func (r Report) WritePage(folder string) error {
 		return err
 	}
 	return outfile.Write(filepath.Join(folder, pageFile), page)
+}
+
+// with is the report with what it has nothing of taken from a file.
+func (r Report) with(file string) (Report, error) {
+	data, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return r, nil
+	case err != nil:
+		return Report{}, fmt.Errorf("report: %w", err)
+	}
+	var there Report
+	if err := json.Unmarshal(data, &there); err != nil {
+		return Report{}, fmt.Errorf("%s: %w", file, err)
+	}
+	switch {
+	case r.Kernels == nil:
+		there.Tests = r.Tests
+		return there, nil
+	case r.Tests == nil:
+		r.Tests = there.Tests
+	}
+	return r, nil
 }
 
 // result is what somebody has published.
@@ -61,6 +100,7 @@ func (r Report) markdown() ([]byte, error) {
 		"kernels":   r.kernels,
 		"repeated":  func() string { return tally(r.Repeated, r.Repeats, "the same in all of them, for each") },
 		"alarms":    func() string { return tally(r.Alarms, 0, "no false alarm") },
+		"looked":    lookedAt,
 	}).ParseFS(pageFiles, "page/search.md.tmpl")
 	if err != nil {
 		return nil, fmt.Errorf("page: %w", err)

@@ -23,6 +23,8 @@ type Report struct {
 	// Alarms is how many of Fixed runs of a fixed kernel failed.
 	Fixed  int            `json:"fixed,omitempty"`
 	Alarms map[string]int `json:"alarms,omitempty"`
+	// Tests are those of other modules, if MeasureTests has run them.
+	Tests *Tests `json:"tests,omitempty"`
 }
 
 // Strategy is what one strategy has found.
@@ -134,8 +136,12 @@ func (s *Strategy) Summary() summary {
 	return all
 }
 
-// WriteText writes a table with a line for each strategy.
+// WriteText writes a table with a line for each strategy or, if there are tests, for each package.
 func (r Report) WriteText(w *bytes.Buffer) {
+	if r.Tests != nil {
+		r.Tests.writeText(w)
+		return
+	}
 	fmt.Fprintf(w, "%d kernels of %s, %s; under at most %d seeds\n\n", len(r.Kernels), r.Source, r.Go, r.Runs)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "strategy\trows\tfound\tsum of first failures\tmedian\tworst")
@@ -146,8 +152,14 @@ func (r Report) WriteText(w *bytes.Buffer) {
 	table.Flush()
 }
 
-// WriteBenchmark writes a line for each strategy: its rows, and the sum of first failures.
+// WriteBenchmark writes a line for each strategy: its rows, and the sum of first failures. With tests, it has how many
+// ran in a bubble, and how many failed by some seed.
 func (r Report) WriteBenchmark(w *bytes.Buffer) {
+	if r.Tests != nil {
+		all := r.Tests.Total()
+		fmt.Fprintf(w, "BenchmarkTests/%s\t%d\t%d failing\n", r.Tests.Strategy, all.InBubble(), len(all.Failing))
+		return
+	}
 	for _, s := range r.Strategies {
 		fmt.Fprintf(w, "BenchmarkSearch/%s\t%d\t%d runs\n", s.Name, s.rows(), s.Summary().Sum.median)
 	}

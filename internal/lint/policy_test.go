@@ -153,7 +153,7 @@ const policy = `
 	bench/baseline                   -> bench/load envtest/storage/... internal/pki
 	bench/child                      -> internal/group
 	bench/measure                    -> internal/stock internal/tempdir
-	bench/search                     -> envtest/sim internal/group internal/outfile internal/tempdir
+	bench/search                     -> envtest/sim envtest/sim/seeds internal/group internal/outfile internal/tempdir
 	bench/search (test)              -> internal/sample
 	bench/startup                    -> bench/child bench/measure envtest envtest/storage/embedded envtest/linked
 	bench (test)                     -> internal/pages

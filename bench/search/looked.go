@@ -18,8 +18,8 @@ var looked = map[string]string{
 	"k8s.io/apiserver/pkg/storage/cacher.TestWatchNotHangingOnStartupFailure": "the test relies on luck. The cache is " +
 		"ready between its list and its watch, which fails; if Watch is called then, it dereferences the field " +
 		"selector, which this test leaves out.",
-	"sigs.k8s.io/controller-runtime/pkg/internal/controller.TestSource": "it starts the etcd of envtest, which was not " +
-		"installed.",
+	"sigs.k8s.io/controller-runtime/pkg/internal/controller.TestSource": "it starts the etcd of envtest, " +
+		"which was not installed.",
 }
 
 const unlocked = "the test relies on luck. FakeControllerSource.Shutdown leaves its mutex locked, on purpose, and a " +

@@ -1,96 +1,22 @@
 package search
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"snowglobe.test/envtest/sim"
 	"snowglobe.test/envtest/sim/seeds"
 	"snowglobe.test/internal/tempdir"
 )
-
-// Tests is what a search has made of tests that were not written for it.
-type Tests struct {
-	Go       string `json:"go"`
-	Strategy string `json:"strategy"`
-	// Seeds is under how many each test has run.
-	Seeds    int       `json:"seeds"`
-	Packages []Package `json:"packages"`
-}
-
-// Package is what came of the tests of one.
-type Package struct {
-	Path   string `json:"path"`
-	Module string `json:"module"` // with its version
-	// Functions is how many tests there are.
-	Functions int `json:"functions"`
-	// NotRunnable are those that can't run in a bubble, by reason.
-	NotRunnable map[string][]string `json:"notRunnable,omitempty"`
-	// Own are those that make a bubble themselves.
-	Own []string `json:"own,omitempty"`
-	// Leaks are those that leave goroutines behind which wait for ever.
-	Leaks []string `json:"leaks,omitempty"`
-	// Failing are those that fail under some seeds, with how they ended then: "deadlock", "endless", after which a test
-	// is given up, or "broken" for all else.
-	Failing map[string]map[uint64]string `json:"failing,omitempty"`
-}
-
-// InBubble is how many of the tests run in a bubble.
-func (p Package) InBubble() int {
-	n := p.Functions
-	for _, names := range p.NotRunnable {
-		n -= len(names)
-	}
-	return n
-}
-
-// Total is the sum of all packages.
-func (t Tests) Total() Package {
-	all := Package{NotRunnable: map[string][]string{}, Failing: map[string]map[uint64]string{}}
-	for _, p := range t.Packages {
-		all.Functions += p.Functions
-		all.Own, all.Leaks = append(all.Own, p.Own...), append(all.Leaks, p.Leaks...)
-		for reason, names := range p.NotRunnable {
-			all.NotRunnable[reason] = append(all.NotRunnable[reason], names...)
-		}
-		for name, told := range p.Failing {
-			all.Failing[p.Path+"."+name] = told
-		}
-	}
-	return all
-}
-
-// writeText writes a table with a line for each package, and then what failed.
-func (t Tests) writeText(w *bytes.Buffer) {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "package\ttests\tin a bubble\tleave goroutines behind\tfail by some seed")
-	for _, p := range t.Packages {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\n", p.Path, p.Functions, p.InBubble(), len(p.Leaks), len(p.Failing))
-	}
-	table.Flush()
-	for _, p := range t.Packages {
-		for _, name := range slices.Sorted(maps.Keys(p.Failing)) {
-			told := p.Failing[name]
-			first := slices.Min(slices.Collect(maps.Keys(told)))
-			put := !slices.Contains(p.Own, name)
-			search := sim.Search{Strategy: t.Strategy, Bubble: put, Leaks: put}
-			fmt.Fprintf(w, "\n%s fails under %d of %d seeds: %s\n",
-				name, len(told), t.Seeds, sim.Repeat(first, search, sim.OnlyTest(name), p.Path))
-		}
-	}
-}
 
 // testLimit is how long a run of a test may take on the wall.
 const testLimit = 30 * time.Second
@@ -111,7 +37,8 @@ func MeasureTests(ctx context.Context, patterns []string, count int, progress io
 	m := measurement{Options: Options{Runs: count, Progress: progress}}
 	tests := Tests{Go: runtime.Version(), Strategy: search.Strategy, Seeds: count}
 	for i, of := range packages {
-		binary := program{path: filepath.Join(folder.Path(), strconv.Itoa(i)+".test"), folder: of.folder, limit: testLimit}
+		path := filepath.Join(folder.Path(), strconv.Itoa(i)+".test")
+		binary := program{path: path, folder: of.folder, limit: testLimit}
 		if err := buildTests(ctx, progress, "", "-o", binary.path, of.Path); err != nil {
 			return Report{}, err
 		}
@@ -131,7 +58,8 @@ type testedPackage struct {
 
 // testedPackages lists those that have tests.
 func testedPackages(ctx context.Context, patterns []string) (all []testedPackage, err error) {
-	const line = "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}\t{{with .Module}}{{.Path}}@{{.Version}}{{end}}\t{{.Dir}}{{end}}"
+	const line = "{{if or .TestGoFiles .XTestGoFiles}}" +
+		"{{.ImportPath}}\t{{with .Module}}{{.Path}}@{{.Version}}{{end}}\t{{.Dir}}{{end}}"
 	list := exec.CommandContext(ctx, "go", append([]string{"list", "-f", line, "--"}, patterns...)...)
 	out, err := list.Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
